@@ -46,6 +46,7 @@ func withAdapters(text string) string {
 
 // TestAnAdapterIsLoadedForItsFirstRequest: at one worker, once however many ask at once, and a wrong name is 404.
 func TestAnAdapterIsLoadedForItsFirstRequest(t *testing.T) {
+	t.Parallel()
 	f := sims(t, 2, vllmsim.Config{MaxLoras: 2, LoraLoad: 2})
 	r := start(t, withAdapters(settings("prefixaware", f.URLs()...)), 2)
 	if s := r.ask("fresh"); s.status != 200 || !strings.Contains(s.body, `"model":"fresh"`) {
@@ -100,16 +101,14 @@ func TestTheOldestIdleAdapterMakesRoom(t *testing.T) {
 // TestMoreAdaptersThanSlotsTakeTurns: more clients than max, each for an adapter of its own, are all served, and soon
 // also one whose key comes behind many.
 func TestMoreAdaptersThanSlotsTakeTurns(t *testing.T) {
-	t.Setenv("BOB_KEY", "bob-secret")
-	t.Setenv("EVE_KEY", "eve-secret")
+	t.Parallel()
 	f := sims(t, 1, vllmsim.Config{MaxLoras: 2, LoraLoad: 5})
-	r := start(t, "[[keys]]\nname = \"eve\"\nenv = \"EVE_KEY\"\n[[keys]]\nname = \"bob\"\nenv = \"BOB_KEY\"\n"+
-		withAdapters(settings("prefixaware", f.URLs()...)), 1)
+	r := start(t, tenants(t)+withAdapters(settings("prefixaware", f.URLs()...)), 1)
 	var all sync.WaitGroup
 	var served atomic.Int32
 	for i := range 12 {
 		all.Go(func() {
-			if s := r.ask(fmt.Sprint("a", i), "Authorization", "Bearer eve-secret"); s.status != 200 {
+			if s := r.ask(fmt.Sprint("a", i), "Authorization", "Bearer alice-secret"); s.status != 200 {
 				t.Errorf("one of many: %d %s", s.status, s.body)
 			}
 			served.Add(1)
@@ -175,6 +174,7 @@ func TestAKeyLoadsOnlyItsAdapters(t *testing.T) {
 
 // TestAnAdapterOfOtherHandsIsFound: where the source does not have it, a worker may still.
 func TestAnAdapterOfOtherHandsIsFound(t *testing.T) {
+	t.Parallel()
 	f := sims(t, 2, vllmsim.Config{MaxLoras: 2})
 	r := start(t, withAdapters(settings("prefixaware", f.URLs()...)), 2)
 	call := `{"lora_name":"missing-there","lora_path":"/elsewhere"}`

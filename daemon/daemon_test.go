@@ -262,6 +262,7 @@ func TestAnswerEntersTheIndex(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
+	t.Parallel()
 	f := sims(t, 2, vllmsim.Config{})
 	r := start(t, strings.Replace(settings("prefixaware", f.URLs()...), "[server]", "[server]\nmax_body_bytes = 2048", 1), 2)
 	f1 := func(name string, s seen, status int, code, retry string) {
@@ -299,6 +300,7 @@ func TestErrors(t *testing.T) {
 }
 
 func TestExplainNamesNoURLAndCanBeSwitchedOff(t *testing.T) {
+	t.Parallel()
 	f := sims(t, 2, vllmsim.Config{})
 	for _, on := range []bool{true, false} {
 		r := start(t, strings.Replace(settings("prefixaware", f.URLs()...), "[server]", fmt.Sprint("[server]\nexplain = ", on), 1), 2)
@@ -315,6 +317,7 @@ func TestExplainNamesNoURLAndCanBeSwitchedOff(t *testing.T) {
 }
 
 func TestModelsAreMergedAndKeptApart(t *testing.T) {
+	t.Parallel()
 	a, b := sims(t, 1, vllmsim.Config{Models: []string{"a", "both"}}), sims(t, 1, vllmsim.Config{Models: []string{"b", "both"}})
 	r := start(t, settings("roundrobin", a[0].URL(), b[0].URL()), 2)
 	s := r.do("GET", "/v1/models", "")

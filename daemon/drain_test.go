@@ -38,6 +38,7 @@ func releasing(answer string, held chan<- bool, release <-chan bool) http.Handle
 // TestDrainEndsConnections: a drain closes what waits for a next request, says so in the answers that begin in it, and
 // takes nothing that was sent ahead behind those. Behind a stream that began before, and did not say so, it takes one.
 func TestDrainEndsConnections(t *testing.T) {
+	t.Parallel()
 	held, release := make(chan bool, 8), make(chan bool)
 	w := fakeWorker(t, releasing("a", held, release))
 	r, lines := startLogged(t, settings("prefixaware", w.URL), 1)
@@ -108,6 +109,7 @@ func TestDrainEndsConnections(t *testing.T) {
 // TestDrainWithoutRequestsIsClean: connections on which nothing was asked yet are no reason for an error, however
 // short the drain.
 func TestDrainWithoutRequestsIsClean(t *testing.T) {
+	t.Parallel()
 	w := fakeWorker(t, func(http.ResponseWriter, *http.Request) {})
 	r := start(t, withServer(settings("prefixaware", w.URL), `drain_timeout = "100ms"`), 1)
 	for _, begun := range []string{"", "POST /v1/comp"} {

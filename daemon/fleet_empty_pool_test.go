@@ -84,6 +84,7 @@ func TestAPoolThatNoWorkerCanServeIsTold(t *testing.T) {
 
 // TestAnEmptyPoolIsAnError: the last worker that is up is drained, or dies.
 func TestAnEmptyPoolIsAnError(t *testing.T) {
+	t.Parallel()
 	f := sims(t, 2, vllmsim.Config{})
 	r, lines := startLogged(t, settings("prefixaware", f.URLs()...), 2)
 	const told, over = "the pool has no worker that is up: its requests get 503", "the pool has a worker again"
@@ -140,6 +141,7 @@ func TestAnEmptyPoolIsAnError(t *testing.T) {
 
 // TestAnEmptyPoolThatPanics: with panic = true nobody gets the 503 that the line would else foretell.
 func TestAnEmptyPoolThatPanics(t *testing.T) {
+	t.Parallel()
 	f := sims(t, 1, vllmsim.Config{})
 	r, lines := startLogged(t, strings.Replace(settings("prefixaware", f.URLs()...), "[[pools]]\n", "[[pools]]\npanic = true\n", 1), 1)
 	if err := f[0].SetFault(vllmsim.Fault{Mode: vllmsim.FaultDie}); err != nil {

@@ -66,6 +66,7 @@ func TestMixedFleet(t *testing.T) {
 
 // TestMixedSpeed: a slow worker of either engine is known by its metrics alone, before the router has sent it a request.
 func TestMixedSpeed(t *testing.T) {
+	t.Parallel()
 	var urls []string
 	for _, c := range []vllmsim.Config{{}, {Slowness: 4}, {Engine: vllmsim.EngineSGLang},
 		{Engine: vllmsim.EngineSGLang, Slowness: 4}} {

@@ -141,6 +141,7 @@ func TestClientRank(t *testing.T) {
 // TestRanksComeAndGo: a worker that comes back with another number of ranks is used with that, and what is in flight
 // elsewhere goes on.
 func TestRanksComeAndGo(t *testing.T) {
+	t.Parallel()
 	p, other := newParallel(t, 4), newParallel(t, 2)
 	r := start(t, settings("session", p.url, other.url), 6)
 	bound := map[string]string{}

@@ -12,6 +12,7 @@ import (
 
 // TestRoomFollowsTheWorkers: descriptors are kept back for workers that a reload or workers_file brings, too.
 func TestRoomFollowsTheWorkers(t *testing.T) {
+	t.Parallel()
 	t.Cleanup(func() { openFiles = listen.OpenFiles }) // after the daemon has stopped
 	openFiles = func() (int, bool) { return 1000, true }
 	file := filepath.Join(t.TempDir(), "workers.toml")

@@ -32,6 +32,7 @@ func prefilled(t *testing.T, f vllmsim.Fleet) (got, computed float64) {
 // TestGroupsShareAPrefill: eight samples of each prompt come at once, and its prefill is computed once. Groups go to
 // different workers.
 func TestGroupsShareAPrefill(t *testing.T) {
+	t.Parallel()
 	const samples = 8
 	for _, strategy := range []string{"prefixaware", "kvaware"} {
 		thrice(t, strategy, func(t *testing.T) float64 {
@@ -83,6 +84,7 @@ func thrice(t *testing.T, name string, play func(t *testing.T) float64) {
 
 // TestANamedGroup: prompts that differ at their end share what they have in common.
 func TestANamedGroup(t *testing.T) {
+	t.Parallel()
 	const samples = 8
 	thrice(t, "by name", func(t *testing.T) float64 {
 		f := sims(t, 4, vllmsim.Config{Speed: 1})

@@ -117,6 +117,7 @@ func (s *shelves) tiers(n int) string {
 // What the KV cache evicts or deletes is believed no more to be in it: not of one server nor of all, but still in other
 // stores.
 func TestLostChunksAreForgotten(t *testing.T) {
+	t.Parallel()
 	s := newShelves(t, "")
 	s.put(0)
 	s.put(1)
@@ -149,6 +150,7 @@ func TestLostChunksAreForgotten(t *testing.T) {
 
 // What is spilled is in the KV cache, and is believed to be.
 func TestSpilledChunksAreNotForgotten(t *testing.T) {
+	t.Parallel()
 	s := newShelves(t, fmt.Sprintf("spill_dir = %q\nspill_bytes = 134217728\n", t.TempDir()))
 	for n := range 2 {
 		s.put(n)

@@ -12,6 +12,7 @@ import (
 
 // TestCacheStatOfL2: values and bytes of L2 are of the same keys, also where another daemon has announced more.
 func TestCacheStatOfL2(t *testing.T) {
+	t.Parallel()
 	port := fmt.Sprint(porttest.Row(t, 1)) // L2 knows no sockets
 	redistest.Start(t, "--bind", "127.0.0.1", "--port", port)
 	more := "[kv_cache.l2]\nenabled = true\nbackend = \"redis\"\ntimeout = \"10s\"\nurl = \"redis://127.0.0.1:" + port + "\"\n"

@@ -129,6 +129,7 @@ func TestLinesAboutARequestNameIt(t *testing.T) {
 }
 
 func TestAccessLogTellsTheDecisionAndTheTokens(t *testing.T) {
+	t.Parallel()
 	log := filepath.Join(t.TempDir(), "access.log")
 	toml := strings.Replace(settings("prefixaware", sims(t, 1, vllmsim.Config{}).URLs()...), "[server]", fmt.Sprintf("[server]\naccess_log = %q", log), 1)
 	r := start(t, bindAlways+toml, 1)

@@ -13,6 +13,7 @@ import (
 
 // TestUnparsedRequestsHaveNoPath: fasthttp calls what it cannot parse GET /, which nobody asked for.
 func TestUnparsedRequestsHaveNoPath(t *testing.T) {
+	t.Parallel()
 	log := filepath.Join(t.TempDir(), "access.log")
 	toml := withServer(settings("roundrobin", fakeWorker(t, func(http.ResponseWriter, *http.Request) {}).URL),
 		fmt.Sprintf("access_log = %q\nread_timeout = \"200ms\"", log))

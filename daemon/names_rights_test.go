@@ -30,6 +30,7 @@ func keysOf(t *testing.T, models map[string]string) (toml string) {
 
 // TestNamesByKey: what a key may use, what it sees in lists, and that its salt is written beside the target.
 func TestNamesByKey(t *testing.T) {
+	t.Parallel()
 	w := newSpeaker(t, `{"id":"the-cat","object":"model","root":"/models/cat","max_model_len":9}`, `{"id":"dog","object":"model"}`,
 		`{"id":"bi\u0072d","object":"model"}`)
 	w.says(200, "application/json", `{"model":"the-cat"}`)

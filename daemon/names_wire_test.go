@@ -287,6 +287,7 @@ func TestNamesInTheRecords(t *testing.T) {
 
 // TestHiddenNamesAreInNoError: an error that lists what the workers serve leaves out what no list shows.
 func TestHiddenNamesAreInNoError(t *testing.T) {
+	t.Parallel()
 	w := newSpeaker(t, `{"id":"the-cat"},{"id":"dog"}`)
 	r := start(t, settings("roundrobin", w.url)+petIsCat+"[[models]]\nname = \"the-cat\"\nhidden = true\n", 1)
 	got := r.do("POST", "/v1/completions", `{"model":"bird","prompt":"x"}`)

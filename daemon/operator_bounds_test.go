@@ -25,6 +25,7 @@ func breaker(t *testing.T) string {
 // TestExplainWhileWorkersFail: the decision of a request whose workers all failed names rows of a picture that was
 // drawn anew.
 func TestExplainWhileWorkersFail(t *testing.T) {
+	t.Parallel()
 	r := start(t, settings("prefixaware", breaker(t), breaker(t)), 2)
 	for i := range 10 {
 		s := r.do("POST", "/v1/completions", `{"model":"sim","prompt":"x"}`, "X-Warmpath-Explain", "1")

@@ -26,6 +26,7 @@ var pictures = flag.String("pictures", "", "folder for pictures of the operator'
 // TestThePageInARealBrowser: decisions appear within a second of the request, the workers are there, a worker is drained
 // and put back, the what-if box asks every strategy; nothing fails, and nobody else is asked.
 func TestThePageInARealBrowser(t *testing.T) {
+	t.Parallel()
 	b := openTab(t)
 	r := start(t, settings("prefixaware", append(sims(t, 3, vllmsim.Config{}).URLs(), "http://127.0.0.1:1")...), 3)
 	origin := "http://" + r.AdminAddr()

@@ -194,7 +194,7 @@ func TestWhatAPauseHoldsAgain(t *testing.T) {
 		done := make(chan bool)
 		go func() {
 			defer close(done)
-			s := r.do("POST", "/v1/completions", fmt.Sprintf(samePrompt, 400, true))
+			s := r.do("POST", "/v1/completions", fmt.Sprintf(samePrompt, 1000, true))
 			if s.status != 200 || s.err != nil || !strings.Contains(s.body, `"finish_reason":"length"`) {
 				t.Errorf("direct %v: the stream ended with %d %v %s", direct, s.status, s.err, s.body[max(0, len(s.body)-300):])
 			}

@@ -51,6 +51,7 @@ func sendBytes(t *testing.T, addr, method, text string) probed {
 // TestUpgrades: a client that asks for a WebSocket gets 426 and a closed connection, after which Codex falls back to
 // HTTP. A client that offers another protocol beside an ordinary request gets its answer, as Java's HTTP client does.
 func TestUpgrades(t *testing.T) {
+	t.Parallel()
 	r := start(t, settings("prefixaware", sims(t, 1, vllmsim.Config{}).URLs()...), 1)
 	const (
 		handshake = "Host: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n" +

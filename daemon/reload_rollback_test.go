@@ -18,6 +18,7 @@ const reloadedOK = "warmpath_config_last_reload_successful"
 
 // TestReloadIsAllOrNothing: a file that is refused for one thing changes none of the others, and the gauge says so.
 func TestReloadIsAllOrNothing(t *testing.T) {
+	t.Parallel()
 	f := sims(t, 2, vllmsim.Config{})
 	access := filepath.Join(t.TempDir(), "access.log")
 	good := withServer(settings("prefixaware", f.URLs()[0]), fmt.Sprintf("access_log = %q", access))

@@ -113,6 +113,7 @@ func TestStateFileNeverInTheWay(t *testing.T) {
 // TestStateOfReloadedModels: the state file has the models that a reload gave a pool, so that the next start with them
 // takes the pool's part.
 func TestStateOfReloadedModels(t *testing.T) {
+	t.Parallel()
 	f := sims(t, 2, vllmsim.Config{})
 	before := withServer(settings("prefixaware", f.URLs()...), fmt.Sprintf("state_file = %q", filepath.Join(t.TempDir(), "state")))
 	after := strings.Replace(before, `models = ["*"]`, `models = ["sim", "other"]`, 1)

@@ -1,9 +1,11 @@
 package daemon
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,6 +24,24 @@ func resident(t *testing.T) int64 {
 		t.Fatal(err)
 	}
 	return kb << 10
+}
+
+// inOwnProcess runs a test that measures its process's memory in a process of its own, beside other tests. It reports whether
+// this is that process.
+func inOwnProcess(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv("WARMPATH_TEST_ALONE") != "" {
+		return true
+	}
+	t.Parallel()
+	c := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=2m")
+	c.Env = append(os.Environ(), "WARMPATH_TEST_ALONE=1")
+	out, err := c.CombinedOutput()
+	t.Logf("%s", out)
+	if err != nil || !bytes.Contains(out, []byte(": "+t.Name()+" (")) {
+		t.Errorf("in its own process: %v", err)
+	}
+	return false
 }
 
 // zeros is a payload that is nowhere in memory.

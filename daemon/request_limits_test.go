@@ -85,6 +85,7 @@ func TestAmbiguousFramingReachesNoWorker(t *testing.T) {
 }
 
 func TestLimitsOfTheFrontDoor(t *testing.T) {
+	t.Parallel()
 	f := sims(t, 1, vllmsim.Config{})
 	r := start(t, withServer(settings("prefixaware", f.URLs()...), "max_body_bytes = 100_000\nread_timeout = \"400ms\"\nmax_connections = 20"), 1)
 	if resp, _, _ := r.raw("GET /v1/models HTTP/1.1\r\nHost: x\r\nX-Long: " + strings.Repeat("a", 12<<10) + "\r\n\r\n"); resp.StatusCode != 200 {
@@ -119,6 +120,7 @@ func TestLimitsOfTheFrontDoor(t *testing.T) {
 }
 
 func TestOverloadIsTurnedAwayBeforeTheBody(t *testing.T) {
+	t.Parallel()
 	hold := make(chan struct{})
 	w := fakeWorker(t, func(rw http.ResponseWriter, _ *http.Request) { <-hold; io.WriteString(rw, completion) })
 	f := func(toml, code string) {
@@ -152,6 +154,7 @@ func TestOverloadIsTurnedAwayBeforeTheBody(t *testing.T) {
 
 // TestFullWorkerOfASession: a session waits for its worker, though another has room, and the refusal says so.
 func TestFullWorkerOfASession(t *testing.T) {
+	t.Parallel()
 	hold := make(chan struct{})
 	busy := func(http.ResponseWriter, *http.Request) { <-hold }
 	r := start(t, withPool(settings("session", fakeWorker(t, busy).URL, fakeWorker(t, busy).URL), "max_in_flight = 1\nqueue.max_requests = 0"), 2)

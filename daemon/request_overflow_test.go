@@ -121,6 +121,7 @@ func TestLateModelsAreRepeated(t *testing.T) {
 
 // TestLateModelsLeaveNothing: whatever ends a request while its body is kept, no file, descriptor or memory is left.
 func TestLateModelsLeaveNothing(t *testing.T) {
+	t.Parallel()
 	_, url1 := newListening(t, "one")
 	_, url2 := newListening(t, "two")
 	text, dir := withOverflow(t, settings("roundrobin", url1, url2))

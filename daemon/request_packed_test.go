@@ -128,6 +128,7 @@ func TestPackedBodies(t *testing.T) {
 
 // TestDecodersOfTwoKeys: one key's packed bodies that do not end take no more than its part of the decoders' memory.
 func TestDecodersOfTwoKeys(t *testing.T) {
+	t.Parallel()
 	_, url := newListening(t, "sim")
 	r := start(t, keysFor(t)+withServer(settings("roundrobin", url), "buffer_body_bytes = 65536\nread_timeout = \"1s\""), 1)
 	const wide = "\x28\xb5\x2f\xfd\x00\x68\x28\x00\x00hello" // a frame of zstd with a window of 8 MiB

@@ -15,7 +15,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -654,12 +653,7 @@ func terseWorker(t *testing.T) (addr string) {
 
 // TestWebSocketMemory: 1,000 tunnels on which nothing comes hold at most 12 KB each.
 func TestWebSocketMemory(t *testing.T) {
-	if os.Getenv("WARMPATH_TEST_ALONE") == "" { // what other tests have left goes away meanwhile
-		c := exec.Command(os.Args[0], "-test.run=^TestWebSocketMemory$", "-test.v", "-test.timeout=2m")
-		c.Env = append(os.Environ(), "WARMPATH_TEST_ALONE=1")
-		if out, err := c.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("KB each")) {
-			t.Errorf("%v: %s", err, out)
-		}
+	if !inOwnProcess(t) {
 		return
 	}
 	worker := terseWorker(t)

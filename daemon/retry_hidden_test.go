@@ -223,6 +223,7 @@ func TestResponsesStayWithTheirWorker(t *testing.T) {
 }
 
 func TestEndpointsBesideV1(t *testing.T) {
+	t.Parallel()
 	f := sims(t, 1, vllmsim.Config{})
 	r := start(t, settings("prefixaware", f.URLs()...), 1)
 	ask := func(path, body string, want int) {

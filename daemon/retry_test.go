@@ -39,6 +39,7 @@ func TestLastWordsOfADyingWorkerAreRetried(t *testing.T) {
 
 // TestWorkersLeftOutOfTheChoiceAreAskedLast: a worker in slow start is in few choices, and in every last resort.
 func TestWorkersLeftOutOfTheChoiceAreAskedLast(t *testing.T) {
+	t.Parallel()
 	f := sims(t, 2, vllmsim.Config{})
 	r := start(t, withPool(settings("roundrobin", f.URLs()...), `slow_start = "60s"`), 2)
 	fault := func(i int, mode string) {

@@ -104,6 +104,7 @@ func TestCallersAreStrangers(t *testing.T) {
 }
 
 func TestThePlainTwin(t *testing.T) {
+	t.Parallel()
 	r := start(t, settings("roundrobin", echoes(t, 3)...), 3)
 	s := r.do("POST", "/sessions", `{"model":"sim"}`)
 	var made sessionapi.Session

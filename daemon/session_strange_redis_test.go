@@ -52,6 +52,9 @@ func strangeRedis(t *testing.T, begin, more string) (url string) {
 
 // Whatever its Redis sends, a router starts, and grows no larger for it.
 func TestAStrangeRedisHoldsUpNoStart(t *testing.T) {
+	if !inOwnProcess(t) {
+		return
+	}
 	worker := echoes(t, 1)
 	defer debug.SetGCPercent(debug.SetGCPercent(20)) // what is read and thrown away is not what is looked for
 	most := int64(100 << 20)

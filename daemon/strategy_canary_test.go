@@ -26,6 +26,7 @@ func lines(t *testing.T, path string) map[string]map[string]any {
 // A canary serves what its header or its share of the sessions says, and a session stays with one strategy; a shadow
 // sees all of it, answers nowhere, and the log says where it would have chosen another worker.
 func TestCanaryAndShadow(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "access.log")
 	r := start(t, withServer(settings("roundrobin", sims(t, 2, vllmsim.Config{}).URLs()...),
 		fmt.Sprintf("access_log = %q", path))+`

@@ -16,6 +16,7 @@ import (
 // A filter of the gallery before the strategy that orders keeps each key to its own workers, over reloads that change the
 // chain, under an activated strategy and a canary, and while its worker is down.
 func TestAChainOfStrategies(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "tenants.wasm")
 	c := exec.Command("go", "build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w -buildid=", "-o", file, "../docs/strategies/tenants")

@@ -43,6 +43,7 @@ func shortBody(stream bool, text string) string {
 // Of different prompts that come one after another, each worker of an idle fleet gets its share: what was learnt of
 // the first to answer must not draw all that follow to it.
 func TestIdleFleetSharesDifferentPrompts(t *testing.T) {
+	t.Parallel()
 	for _, speed := range []float64{1, 100} {
 		for _, stream := range []bool{false, true} {
 			t.Run(fmt.Sprintf("speed=%v,stream=%v", speed, stream), func(t *testing.T) {

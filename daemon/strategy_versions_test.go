@@ -82,6 +82,7 @@ func decidedBy(line map[string]any, first int, sums map[string]string) (version 
 // TestOneVersionDecides: while the serving strategy and a canary are replaced under load and a shadow looks on, every
 // request is answered, and each decision, with the name of its reason and what the version wants to see, is of one version.
 func TestOneVersionDecides(t *testing.T) {
+	t.Parallel()
 	const swaps, apart = 4, 600 * time.Millisecond
 	log := filepath.Join(t.TempDir(), "access.log")
 	mine, other := newVersionFile(t, "mine"), newVersionFile(t, "other")
