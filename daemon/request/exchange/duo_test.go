@@ -44,6 +44,7 @@ type duo struct {
 	engines  map[string]string // that prefillers name, by their ids
 	fill     string            // further numbers in a prefiller's parameters
 	fails500 string            // the decoder that answers 500 before it reads
+	silent   bool              // bootstrap servers hang
 	picky    bool              // decoders answer 400 to each answer of more than one token
 
 	compute func(id string, gone <-chan struct{}) bool // takes its time, or is false if the client leaves before; nil = none
@@ -67,7 +68,14 @@ func newDuoOf(t *testing.T, c pair.Connector, decoders worker.Role) *duo {
 	d := &duo{scene: newScene(t), connector: c, held: `{"cached_tokens":7}`, pinned: map[string]bool{}, rooms: map[string]bool{}}
 	var specs []worker.Spec
 	clients := map[string]*upstream.Client{}
-	bootstrap := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	bootstrap := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		d.mu.Lock()
+		silent := d.silent
+		d.mu.Unlock()
+		if silent {
+			<-r.Context().Done()
+			return
+		}
 		_, _ = io.WriteString(w, `{"0":{"engine_id":"engine-0"}}`)
 	}))
 	t.Cleanup(bootstrap.Close)

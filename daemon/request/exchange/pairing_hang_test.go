@@ -32,6 +32,29 @@ func TestPrefillersThatHang(t *testing.T) {
 	}
 }
 
+// TestABootstrapServerHangs: a prefiller whose bootstrap server hangs hangs, too. It gets no more prompts, and the record
+// names it.
+func TestABootstrapServerHangs(t *testing.T) {
+	t.Parallel()
+	d := newDuo(t, pair.Mooncake)
+	d.pool.Pairing.Always = true
+	for i := range 4 {
+		if _, status := d.say(i, ""); status != 200 {
+			t.Fatal(status)
+		}
+	}
+	d.locked(func() { d.silent = true })
+	for i := range 2 {
+		s, status := d.say(100+i, "")
+		if status != 200 || s.Result != string(journal.PrefillFailed) || !strings.Contains(s.Why, ": no bootstrap server answers") {
+			t.Errorf("%d, the record has %+v", status, s)
+		}
+	}
+	if s, status := d.say(200, ""); status != 200 || s.Result != string(journal.PrefillNone) {
+		t.Errorf("%d, the record has %+v; want no prefiller", status, s)
+	}
+}
+
 // fewClients is how many ask at a time.
 const fewClients = 20
 

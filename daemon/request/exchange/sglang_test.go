@@ -32,6 +32,7 @@ type sgl struct {
 	by    map[string]string // the prefiller of a room
 	rooms map[string]chan struct{}
 	once  string            // the worker that does so with one request
+	slow  int               // prefills of a prompt with the word slowly
 	fails map[string]string // what a worker does with a request, by its id: a status, "reset" or "" = it serves
 }
 
@@ -92,6 +93,16 @@ func (g *sgl) serve(id string, w http.ResponseWriter, r *http.Request) {
 	if json.NewDecoder(r.Body).Decode(&b) != nil {
 		http.Error(w, `{"message":"no JSON"}`, 400)
 		return
+	}
+	if id[0] == 'p' && strings.Contains(string(b.Prompt), "slowly") {
+		g.mu.Lock()
+		g.slow++
+		g.mu.Unlock()
+		select {
+		case <-time.After(3 * leastLimit):
+		case <-r.Context().Done():
+			return
+		}
 	}
 	var prompts, rooms []json.RawMessage
 	if json.Unmarshal(b.Prompt, &prompts) != nil || len(prompts) > 0 && prompts[0][0] != '"' && prompts[0][0] != '[' {
@@ -331,6 +342,43 @@ func TestSGLangPrefillHangs(t *testing.T) {
 	}
 	f(200, "p0", "p1", "d0")
 	f(503, "p0", "d0")
+}
+
+// leastLimit is after how long a prefiller may be given up.
+const leastLimit = 500 * time.Millisecond
+
+// TestSGLangPrefillerIsBusy: a prefiller that takes long for a prompt, and works on for others, keeps it: no decode server
+// could compute it.
+func TestSGLangPrefillerIsBusy(t *testing.T) {
+	t.Parallel()
+	g := newSGL(t, "p0", "d0")
+	for range 20 { // how long prefills take is learnt
+		if status, text, _ := g.post(chatPath, shortChat, ""); status != 200 {
+			t.Fatalf("%d %s", status, text)
+		}
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if status, text, _ := g.post("/v1/completions", `{"prompt":"slowly"}`, ""); status != 200 {
+			t.Errorf("%d %s", status, text)
+		}
+	}()
+	for over := false; !over; {
+		select {
+		case <-done:
+			over = true
+		case <-time.After(leastLimit / 10):
+			if status, text, _ := g.post(chatPath, shortChat, ""); status != 200 {
+				t.Errorf("another one: %d %s", status, text)
+			}
+		}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.slow != 1 {
+		t.Errorf("the prefiller got it %d times", g.slow)
+	}
 }
 
 // TestSGLangDecoderFails: a decoder that fails gets the request once more, with another prefiller. Then it is taken for

@@ -184,10 +184,19 @@ func (l *leg) run() []byte {
 	return l.send()
 }
 
-// miss records that the prompt was not computed in time.
+// miss records that the prompt was not computed in time. Where no decoder computes it, a prefiller that works on for
+// others keeps it.
 func (l *leg) miss() {
+	a := l.inner.Under()
+	for a != nil && !l.req.Pool.Pairing.Connector.Alone() && a.Trip.WorksOn(time.Now().Add(-l.limit.Limit)) {
+		select {
+		case <-l.ended:
+			return
+		case <-time.After(l.limit.Limit):
+		}
+	}
 	l.missed.Store(true)
-	if a := l.inner.Under(); a != nil { // else it is in the router's own queue
+	if a != nil { // else it is in the router's own queue
 		a.Trip.Overdue(time.Now())
 	}
 	l.late()

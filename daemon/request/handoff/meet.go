@@ -17,16 +17,17 @@ import (
 )
 
 // meets returns what a leg does once it has its place at the prefiller: it asks for the id of the engine there, sends
-// it to named, and sets met. The time for the prompt begins when that is known.
+// it to named, and sets met. The time for the prompt begins anew when that is known.
 func (l *leg) meets(rule *epoch.Pairing, host string, met *bool, named chan<- string) func(ctx context.Context) bool {
 	return func(ctx context.Context) bool {
 		if *met {
 			return true
 		}
-		l.clock.Stop()
 		engine := l.engine(ctx, rule, host)
 		if engine == "" {
-			l.result = journal.PrefillUnnamed
+			if !l.missed.Load() {
+				l.result = journal.PrefillUnnamed
+			}
 			return false
 		}
 		l.sent = time.Now()
@@ -52,7 +53,7 @@ var bootstraps = direct.Client(nil, 2*time.Second)
 // engine asks a prefiller's bootstrap server for the id of the engine that was chosen, "" if it does not say.
 func (l *leg) engine(ctx context.Context, rule *epoch.Pairing, host string) string {
 	port := strconv.Itoa(rule.Bootstrap)
-	l.lacks = "no bootstrap server answers at bootstrap_port " + port
+	l.lacks = l.by.ID() + ": no bootstrap server answers at bootstrap_port " + port
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/query", nil)
 	if err != nil {
 		return ""
@@ -62,7 +63,7 @@ func (l *leg) engine(ctx context.Context, rule *epoch.Pairing, host string) stri
 		return ""
 	}
 	defer resp.Body.Close()
-	l.lacks = "what answers at bootstrap_port " + port + " names no engine"
+	l.lacks = l.by.ID() + ": what answers at bootstrap_port " + port + " names no engine"
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	if err != nil || !json.Valid(text) {
 		return ""

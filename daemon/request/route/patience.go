@@ -71,7 +71,7 @@ type Prefilling struct {
 
 	pool  *Pool
 	by    [measures]float64
-	blind bool // nothing is known of the pool's prefills
+	blind bool // nothing is known of the speed of the pool's workers
 }
 
 // Prefills returns what is expected of the first prefiller of the order. Call it before Send.
@@ -86,7 +86,11 @@ func Prefills(c *Choice) Prefilling {
 		}
 	}
 	seconds, known := c.pool.patience.limit(&x.by)
-	x.Limit, x.blind = max(leastPatience, time.Duration(seconds*float64(time.Second))), !known
+	x.Limit = max(leastPatience, time.Duration(seconds*float64(time.Second)))
+	if !known { // answers of decoders show it, too
+		_, fleet := c.pool.Workers.Learnt(0)
+		x.blind = fleet.Samples == 0
+	}
 	return x
 }
 
