@@ -75,7 +75,6 @@ var troubles = []string{"pool p7 cannot serve", "w5 of p3 down", "w2 of p4 fails
 // telephone, where a worker has one line. All workers can be shown, sorted and found, and under traffic the page runs
 // script for less than 50 ms a second.
 func TestThePageAtFleetSize(t *testing.T) {
-	t.Parallel()
 	b := openTab(t)
 	r := troubledFleet(t)
 	origin := "http://" + r.AdminAddr()

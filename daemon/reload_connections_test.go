@@ -88,7 +88,7 @@ func TestConnectionsOutliveAChangeOfWorkers(t *testing.T) {
 			eventually(t, "the worker that was added serves", func() bool { return opened[2].Load() > was })
 		}
 	}
-	const changes = 100
+	const changes = 40
 	for i := range changes {
 		change(3 - i%2)
 	}
