@@ -327,19 +327,28 @@ func (p *Pool) publishes() bool {
 // noteEffects notes the keys of the file that do not have what needs says, and what is alike in one table once.
 func noteEffects(r *report, c *Config) {
 	defaults, noted, before := specimens(), "-", "" // the key noted last, and what of it
+	of := map[string][]*need{}                      // by key: a file has two keys for each of 10,000 workers
+	for i := range needs {
+		for key := range strings.FieldsSeq(needs[i].keys) {
+			of[key] = append(of[key], &needs[i])
+		}
+	}
 	for _, path := range slices.Sorted(maps.Keys(c.lines)) {
 		key := index.ReplaceAllString(path, "")
 		if strings.HasSuffix(path, "]") {
 			key += "[]"
 		}
+		if len(of[key]) == 0 {
+			continue
+		}
 		s, ok := scopeOf(c, path)
-		i := slices.IndexFunc(needs, func(n need) bool {
-			return ok && slices.Contains(strings.Fields(n.keys), key) && !slices.ContainsFunc(strings.Fields(n.anyOf), s.meets)
+		i := slices.IndexFunc(of[key], func(n *need) bool {
+			return ok && !slices.ContainsFunc(strings.Fields(n.anyOf), s.meets)
 		})
 		if i < 0 || strings.HasPrefix(path, noted+".") || r.usual(&s, defaults) {
 			continue
 		}
-		what, remedy := needs[i].said(&s)
+		what, remedy := of[key][i].said(&s)
 		if parent(path) != parent(noted) || what != before {
 			r.add(path, what, remedy)
 		}

@@ -27,7 +27,7 @@ func (r *descriptorLimit) fit(c *conf.Config, pools []*pool) (clients, admin int
 	}
 	k := listen.Kept{Redis: c.Cache.Redis != "" || c.Cache.RedisURLFile != "", Doors: c.KVCache.Connections()}
 	for _, p := range pools {
-		k.Workers += len(p.set.Load().conf.Workers)
+		k.Workers = append(k.Workers, len(p.set.Load().conf.Workers))
 	}
 	most, admin := listen.Room(limit, k)
 	if was := r.logged.Load(); most < clients && (was == 0 || int64(most) < was*9/10) { // a worker more or less is no news

@@ -19,7 +19,7 @@ func TestRoomFollowsTheWorkers(t *testing.T) {
 	write(t, file, "workers = []\n")
 	toml := strings.Replace(settings("roundrobin", sims(t, 1, vllmsim.Config{}).URLs()[0]), "[[pools]]\n", fmt.Sprintf("[[pools]]\nworkers_file = %q\n", file), 1)
 	r := start(t, toml, 1)
-	first, _ := listen.Room(1000, listen.Kept{Workers: 1})
+	first, _ := listen.Room(1000, listen.Kept{Workers: []int{1}})
 	if got := r.front.Stats().MaxConns; got != first {
 		t.Errorf("one worker: %d connections; want %d", got, first)
 	}
@@ -28,6 +28,6 @@ func TestRoomFollowsTheWorkers(t *testing.T) {
 		fmt.Fprintf(&more, "[[workers]]\nurl = \"http://127.0.0.1:%d\"\nid = \"w-%d\"\n", i+1, i)
 	}
 	write(t, file, more.String())
-	want, _ := listen.Room(1000, listen.Kept{Workers: 51})
+	want, _ := listen.Room(1000, listen.Kept{Workers: []int{51}})
 	eventually(t, fmt.Sprintf("room for %d clients in place of %d", want, first), func() bool { return r.front.Stats().MaxConns == want })
 }

@@ -83,6 +83,9 @@ func (f *fleet) suspect(e *endpoint, now time.Duration, why string) {
 // fall begins the grace of all requests in flight at an endpoint, also at removed ranks.
 func (f *fleet) fall(e *endpoint, to judge.State, now time.Duration) {
 	e.health.Fall(to, now)
+	if e.inFlight == 0 {
+		return
+	}
 	for _, w := range f.taken {
 		if w.endpoint == e {
 			f.grace.beginGrace(w)
@@ -147,8 +150,7 @@ func (f *fleet) scraped(e *endpoint, p *Page, now time.Duration) {
 	e.health.NoteSuccess(judge.ByMetrics)
 	e.unread = 0
 	if n := len(p.Engines); n > 0 && e.learns() && e.believes(n) {
-		f.setRanks(e, n, now)
-		f.listWorkers()
+		f.learnRanks(e, n, now)
 	}
 	switch {
 	case len(e.ranks) == 1:
@@ -241,8 +243,16 @@ func (f *fleet) counted(e *endpoint, n int, now time.Duration) {
 	if e.place != configured || !e.learns() || n < 1 {
 		return
 	}
-	f.setRanks(e, n, now)
-	f.listWorkers()
+	f.learnRanks(e, n, now)
+}
+
+// learnRanks gives an endpoint as many ranks as it reports. Each of its pages reports them, so this lists all workers
+// anew only if the number has changed.
+func (f *fleet) learnRanks(e *endpoint, n int, now time.Duration) {
+	if min(n, MaxRanks) != len(e.ranks) {
+		f.setRanks(e, n, now)
+		f.listWorkers()
+	}
 }
 
 // turnIn records that w's engine was paused or put to sleep, or goes on. A sleeping one has lost its KV cache. A paused

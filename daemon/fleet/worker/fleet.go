@@ -29,6 +29,7 @@ type fleet struct {
 	workers   []*Worker            // the ranks of all endpoints, in order of slot
 	keyed     map[uint64]*Worker   // the same by key, for the records of other routers
 	taken     map[uint32]*Worker   // by slot, also removed workers whose last request has not ended
+	full      uint32               // all slots below it are taken
 	watched   map[uint64]*endpoint // by number, also removed ones whose workers have requests
 	numbers   uint64               // of endpoints, given so far
 	requests  uint64               // numbers of requests, given so far
@@ -209,9 +210,10 @@ func (f *fleet) listWorkers() {
 // addRank gives w a slot. A rank that joins an endpoint that is up starts slowly: its engine is as cold as its queue is
 // empty.
 func (f *fleet) addRank(w *Worker, now time.Duration) {
-	for f.taken[w.slot] != nil {
-		w.slot++
+	for f.taken[f.full] != nil {
+		f.full++
 	}
+	w.slot = f.full
 	f.taken[w.slot] = w
 	w.adopt(f.labels)
 	if w.isUp() {
@@ -252,6 +254,7 @@ func (f *fleet) release(w *Worker) bool {
 	}
 	w.place = freed
 	delete(f.taken, w.slot)
+	f.full = min(f.full, w.slot)
 	if e := w.endpoint; e.place == leftOver && e.inFlight == 0 {
 		e.place = freed
 		f.watcher.Unwatch(e.number)

@@ -194,7 +194,12 @@ func TestRanksAreLearnt(t *testing.T) {
 	if got := shown(p, 12); got != "w0#0=0 w1=1 w0#1=2" || p.fleet.up != 3 {
 		t.Errorf("back with two: %s, %d up", got, p.fleet.up)
 	}
+	listed := &p.fleet.workers[0]
+	p.Counted(1, 2, p.after(13))
 	p.Counted(2, 0, p.after(13))
+	if &p.fleet.workers[0] != listed {
+		t.Error("a number that is known has all workers listed anew: with 10,000 workers a start takes minutes")
+	}
 	p.Counted(2, MaxRanks+9, p.after(13))
 	if n := len(p.fleet.workers); n != 2+MaxRanks {
 		t.Errorf("%d workers; a worker has %d ranks at most", n, MaxRanks)

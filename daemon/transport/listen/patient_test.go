@@ -53,14 +53,16 @@ func TestRoom(t *testing.T) {
 			t.Errorf("Room(%d, %+v) = %d, %d; want %d, %d", limit, k, c, a, clients, admin)
 		}
 	}
-	f(64, Kept{Workers: 2}, 16, 8)
-	f(400, Kept{Workers: 2}, 163, 50)
-	f(1024, Kept{Workers: 8, Redis: true}, 408, 128)
-	f(20000, Kept{Workers: 2}, 9860, 256)
-	f(20000, Kept{Workers: 2, Doors: 2000}, 8860, 256)
-	f(8, Kept{Workers: 2}, fewestClients, 8) // too low for anything: try
+	f(64, Kept{Workers: []int{2}}, 16, 8)
+	f(400, Kept{Workers: []int{2}}, 163, 50)
+	f(1024, Kept{Workers: []int{8}, Redis: true}, 408, 128)
+	f(20000, Kept{Workers: []int{2}}, 9860, 256)
+	f(20000, Kept{Workers: []int{2}, Doors: 2000}, 8860, 256)
+	f(20_000, Kept{Workers: []int{10_000}}, 2614, 256)
+	f(20_000, Kept{Workers: []int{1000, 4, 4}}, 7848, 256)
+	f(8, Kept{Workers: []int{2}}, fewestClients, 8) // too low for anything: try
 	for _, clients := range []int{1, 5, 100, 20000, 1000000} {
-		k := Kept{Workers: 3}
+		k := Kept{Workers: []int{3}}
 		need := Needs(clients, k)
 		if c, _ := Room(need, k); c < clients {
 			t.Errorf("Needs(%d) = %d, which has room for %d", clients, need, c)
@@ -69,7 +71,7 @@ func TestRoom(t *testing.T) {
 			t.Errorf("Needs(%d) = %d; one less has room for %d", clients, need, c)
 		}
 	}
-	if need := Needs(20_000, Kept{Workers: 64}); need != 40_528 {
+	if need := Needs(20_000, Kept{Workers: []int{64}}); need != 40_528 {
 		t.Errorf("docs/sizing.md has 40,528 for 20,000 clients and 64 workers; Needs has %d", need)
 	}
 }

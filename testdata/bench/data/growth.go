@@ -72,9 +72,9 @@ func printFigure(name, unit string, limit float64, samples ...float64) error {
 	return json.NewEncoder(os.Stdout).Encode(f)
 }
 
-// growRequests measures the CPU of a request at each size, and over that of the first.
+// growRequests measures the CPU of a request at each size, and over that of the first, alone and over nginx's growth.
 func (b *bench) growRequests(workers []string) error {
-	first := 0.
+	first, nginx := 0., 0.
 	for _, g := range growths {
 		r := g.router(workers)
 		r.Pool += seldomAsked // probes do not count: see growIdle
@@ -93,17 +93,50 @@ func (b *bench) growRequests(workers []string) error {
 		if err := printFigure(name, "us/request", 0, samples...); err != nil {
 			return err
 		}
-		v := slices.Sorted(slices.Values(samples))[len(samples)/2]
-		if first == 0 {
-			first = v
-		}
-		if g.limit > 0 {
-			if err := printFigure(name+" over 4 workers", "ratio", g.limit, v/first); err != nil {
+		v, base := median(samples), 0.
+		if g.workers <= 1000 && g.limit > 0 || first == 0 {
+			base, err = b.growNginx(name, g, workers)
+			if err != nil {
 				return err
 			}
 		}
+		if first == 0 {
+			first, nginx = v, base
+		}
+		if g.limit == 0 {
+			continue
+		}
+		err = printFigure(name+" over 4 workers", "ratio", g.limit, v/first)
+		if base > 0 {
+			err = errors.Join(err, printFigure(name+" over 4 workers, nginx", "ratio", 0, base/nginx),
+				printFigure(name+" over 4 workers, over nginx's", "ratio", g.limit, v/first/(base/nginx)))
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+func median(samples []float64) float64 { return slices.Sorted(slices.Values(samples))[len(samples)/2] }
+
+// growNginx measures nginx in front of as many workers. It keeps nothing of a worker but connections: what a request
+// costs more there, more sockets cost on this machine.
+func (b *bench) growNginx(name string, g growth, workers []string) (float64, error) {
+	var addrs []string
+	for _, w := range workers[:g.workers] {
+		addr, _, _ := strings.Cut(w, "/")
+		addrs = append(addrs, addr)
+	}
+	p, err := rig.Nginx(b.dir, addrs...)
+	if err != nil {
+		return 0, err
+	}
+	defer p.Stop()
+	if err := b.grown(p, name, g); err != nil {
+		return 0, fmt.Errorf("%s: nginx: %w", name, err)
+	}
+	return median(b.samples[[2]string{name, p.Name}]), nil
 }
 
 // settle waits until the daemon has heard all workers, and none of them is in slow start: 12 s at least, a minute at
