@@ -16,9 +16,9 @@ type Kept struct {
 	Doors   int // connections at doors that are neither the clients' nor the operator's
 }
 
-// forWorkers returns what checks and KV events need. A pool's router asks 500 workers a second at most, and a connection
-// ends 3 s later on average: of a large pool askedAtOnce workers have those of their checks open at a time, and each
-// other one has that of its events.
+// forWorkers returns what checks and KV events need. A router asks 500 workers of a pool a second at most, and a
+// connection ends 3 s later on average: of a large pool askedAtOnce workers have those of their checks open at a time,
+// and each other one has that of its events.
 func (k *Kept) forWorkers() (n int) {
 	for _, w := range k.Workers {
 		asked := min(w, askedAtOnce)
