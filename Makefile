@@ -22,7 +22,7 @@ PREFIX   ?= /usr/local
 UNITDIR  ?= $(PREFIX)/lib/systemd/system
 BIN      ?= bin/warmpath
 FUZZTIME ?= 10s
-PACKAGES ?= ./...
+PACKAGES ?= ./daemon ./...
 TOOLS    ?= ./...
 SOAK     ?= 3m
 STEPS    ?= $(shell awk '!/^\#/ { print $$1 }' .ci/night.txt)
@@ -63,7 +63,7 @@ strategies: # the names of the built-in strategies
 	@echo $(STRATEGIES)
 
 # make check vets. Many tests wait for clocks and not for processors, so four of a package run at once. With eight, or with more
-# packages than processors, those that hold a router to a time fail now and then.
+# packages than processors, those that hold a router to a time fail now and then. ./daemon takes longest, and begins first.
 test: modules ## all tests, of the product and then of the module in testdata; SKIP=REGEXP leaves some of the product's out
 	go test -tags $(TAGS) -vet=off -timeout 30m -parallel 4 $(if $(SKIP),-skip '$(SKIP)') $(PACKAGES)
 	go test -C testdata -tags $(TAGS) -vet=off -timeout 30m -parallel 4 $(TOOLS)

@@ -50,7 +50,7 @@ func TestAStarvedMachineMovesNoSession(t *testing.T) {
 	l := &trackedSessions{t: t, routers: [2]*running{start(t, toml, 4), start(t, toml, 4)}, workers: []string{"w1", "w2", "w3", "w4"}}
 	l.silence.Store(true)
 	oneOf.Store(10)
-	l.open(1000, 500, 500)
+	l.open(500, 250, 250)
 	for _, s := range l.all {
 		s.cold = true // for the second router all are
 	}
