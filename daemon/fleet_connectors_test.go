@@ -38,6 +38,7 @@ type pairOfEngines struct {
 	engine    string // "python 0.14" and so on, "rust"
 	boot      *httptest.Server
 	first     string // the prefiller's URL
+	fill      string // further fields of a prefiller's parameters
 
 	mu      sync.Mutex // guards all below
 	kept    map[string]string
@@ -65,10 +66,29 @@ type body struct {
 	} `json:"kv_transfer_params"`
 	Room json.RawMessage `json:"bootstrap_room"`
 	Host json.RawMessage `json:"bootstrap_host"`
+
+	Input      json.RawMessage `json:"input"`
+	Output     int             `json:"max_output_tokens"`
+	Completion int             `json:"max_completion_tokens"`
+	Keep       any             `json:"truncate_prompt_tokens"`
+	Cut        string          `json:"truncation"`
+	Many       int             `json:"n"`
 }
 
-// prompt is all of the body that the prompt is made of.
-func (b *body) prompt() string { return string(b.Prompt) + string(b.Messages) }
+// prompt is all of the body that the prompt is made of: what is to be cut to what the answer leaves of the context is
+// another prompt with another answer, as in vLLM before 0.32.
+func (b *body) prompt() string {
+	p := string(b.Prompt) + string(b.Messages) + string(b.Input)
+	if n, is := b.Keep.(float64); is && n >= 0 {
+		return fmt.Sprintf("%s, the last %v", p, n)
+	} else if is || b.Cut == "auto" {
+		return fmt.Sprintf("%s, but %d", p, b.most())
+	}
+	return p
+}
+
+// most is how long the answer may be.
+func (b *body) most() int { return max(b.Most, b.Output, b.Completion) }
 
 // rooms are those of a request to SGLang.
 func (b *body) rooms() (rooms []string) {
@@ -136,8 +156,8 @@ func (e *pairOfEngines) prefill(w http.ResponseWriter, r *http.Request) {
 	}
 	handed := "null"
 	switch {
-	case b.Most != 1 || b.Stream || b.Options != nil && string(b.Options) != "null":
-		e.refuse(w, "no first leg: %d tokens, stream %v %s", b.Most, b.Stream, b.Options)
+	case b.most() != 1 || b.Many > 1 || b.Stream || b.Options != nil && string(b.Options) != "null":
+		e.refuse(w, "no first leg: %d tokens, %d answers, stream %v %s", b.most(), b.Many, b.Stream, b.Options)
 		return
 	case e.connector == pair.SGLang:
 		if b.Room == nil {
@@ -161,6 +181,7 @@ func (e *pairOfEngines) prefill(w http.ResponseWriter, r *http.Request) {
 		e.mu.Lock()
 		e.kept[b.prompt()] = b.prompt()
 		e.mu.Unlock()
+	case e.connector == pair.Sidecar && string(b.Prompt) == `"a"`: // the router's, which asks whether it works on
 	default:
 		if b.Params == nil || !b.Params.Decode {
 			e.refuse(w, "a prefill without do_remote_decode")
@@ -175,7 +196,7 @@ func (e *pairOfEngines) prefill(w http.ResponseWriter, r *http.Request) {
 			blocks = "[1,2]"
 		}
 		handed = fmt.Sprintf(`{"do_remote_prefill":true,"do_remote_decode":false,"remote_block_ids":%s,"remote_engine_id":"e",`+
-			`"remote_request_id":%q,"remote_host":"127.0.0.1","remote_port":5600}`, blocks, id)
+			`"remote_request_id":%q,"remote_host":"127.0.0.1","remote_port":5600%s}`, blocks, id, e.fill)
 	}
 	e.answer(w, r, b, 0, handed)
 }
@@ -261,6 +282,7 @@ func (e *pairOfEngines) askFirst(w http.ResponseWriter, r *http.Request, b *body
 		return nil, false
 	}
 	all["kv_transfer_params"], all["max_tokens"] = []byte(`{"do_remote_decode":true}`), []byte("1")
+	delete(all, "max_completion_tokens")
 	delete(all, "stream")
 	delete(all, "stream_options")
 	leg, _ := json.Marshal(all)
@@ -275,6 +297,21 @@ func (e *pairOfEngines) askFirst(w http.ResponseWriter, r *http.Request, b *body
 		b.Params = said.Params
 	}
 	return b, true
+}
+
+// generating are the paths at which answers are written.
+var generating = []string{"/v1/completions", "/v1/chat/completions", "/v1/responses", "/v1/messages"}
+
+// whole answers what is no prompt for an answer: a pooled vector, for example. None of it names another worker.
+func (e *pairOfEngines) whole(w http.ResponseWriter, r *http.Request) {
+	text, _ := io.ReadAll(r.Body)
+	if bytes.Contains(text, []byte("kv_transfer_params")) || bytes.Contains(text, []byte("bootstrap_room")) ||
+		r.Header.Get("x-prefiller-host-port") != "" {
+		e.refuse(w, "%s: a leg", r.URL.Path)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, `{"object":"list","data":[{"index":0,"hi":"hi"}],"usage":{"prompt_tokens":100,"total_tokens":100}}`)
 }
 
 // answer writes an answer of one word. A prompt of which nothing was cached has no details in older releases.
@@ -315,6 +352,8 @@ func startConnectorWith(t *testing.T, c pair.Connector, engine string, instead h
 	serve := func(post http.HandlerFunc) *httptest.Server {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			switch {
+			case r.Method == "POST" && !slices.Contains(generating, r.URL.Path):
+				e.whole(w, r)
 			case r.URL.Path == "/query":
 				_, _ = io.WriteString(w, `{"0":{"engine_id":"engine-0"}}`)
 			case r.URL.Path == "/v1/models":

@@ -225,7 +225,11 @@ func TestRoles(t *testing.T) {
 	all.Wait()
 	for end := time.Now().Add(20 * time.Second); f.pinned() > 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%d blocks are pinned or stranded", f.pinned())
+			count := func(result string) float64 {
+				return f.metric("warmpath_prefills_total", fmt.Sprintf("result=%q", result))
+			}
+			t.Fatalf("%d blocks are pinned or stranded; the router counts %v prefills dropped, %v freed, %v pinned, %v lost", f.pinned(),
+				count("dropped"), count("freed"), count("pinned"), count("lost"))
 		}
 	}
 	count := func(m *sync.Map) (n int) { m.Range(func(any, any) bool { n++; return true }); return n }

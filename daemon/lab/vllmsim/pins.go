@@ -204,8 +204,16 @@ func (p *puller) shown(*choice) {
 
 func (p *puller) answer(*choice) *transferParams { return nil }
 
-// tell has the prefill worker free the blocks. Where it cannot be reached its own timer does.
-func (p *puller) tell() { callPrefill(&p.from, pulledPath) }
+// tell has the prefill worker free the blocks. It tries again, as a connection that was idle may just have been closed.
+// Where the worker cannot be reached its own timer frees them.
+func (p *puller) tell() {
+	for range 3 {
+		if callPrefill(&p.from, pulledPath) {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
 
 // callPrefill sends a prefill worker the parameters that it gave, and reports whether it keeps the prompt.
 func callPrefill(to *transferParams, path string) (kept bool) {

@@ -12,6 +12,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/names"
+	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/queue"
 	"github.com/warmpath/warmpath/daemon/request/waiting"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
@@ -228,5 +229,38 @@ func TestFallbackBeforeTheQueue(t *testing.T) {
 				t.Errorf("%d by %q, dropped %q, after %v: %s", a.status, h.Get(admission.HeaderModel), h.Get("X-Warmpath-Dropped"), took, a.body)
 			}
 		})
+	}
+}
+
+// TestFallbackOfPairs: prefillers that are full or fail lead to another model where no decoder serves alone, and to none
+// where one does.
+func TestFallbackOfPairs(t *testing.T) {
+	t.Parallel()
+	dog := func(pools *[]*epoch.Pool, list **names.List) {
+		p := newScene(t, []string{whole(200, dogSays)}).pool
+		p.Patterns = only("dog")
+		*pools = append(*pools, p)
+		*list = names.New([]names.Alias{{Name: "pet", Targets: []names.Target{{Model: "cat", Weight: 1}}, Fallback: "dog", On: names.All}})
+	}
+	for _, how := range []string{"503", "529", "429", "500"} {
+		g := newSGL(t, "p0", "d0")
+		g.pool.Patterns = only("cat")
+		dog(&g.epoch.Pools, &g.epoch.Names)
+		g.fail("p0", how)
+		if status, text, in := g.post(chatPath, petChat, ""); status != 200 || text != `{"model":"pet"}` {
+			t.Errorf("sglang, a prefiller answers %s: %d %s, %+v", how, status, text, in.Seen.Split)
+		}
+		d := newDuo(t, pair.NIXL)
+		d.pool.Patterns = only("cat")
+		dog(&d.epoch.Pools, &d.epoch.Names)
+		d.locked(func() { d.breaks = "p" })
+		in := inbound("POST", chatPath, strings.Replace(petChat, "hi", strings.Repeat("word ", 800), 1))
+		in.Epoch, in.ID = d.epoch, "id-1"
+		life := new(message.Life)
+		alone.Begin(life)
+		if out := d.Serve(life, in); out.Status != 200 || in.Seen.Worker == "" || in.Seen.Worker[0] != 'd' {
+			t.Errorf("nixl, prefillers answer 503: %d at %s", out.Status, in.Seen.Worker)
+		}
+		life.Leave()
 	}
 }

@@ -49,6 +49,7 @@ type leg struct {
 	asked  chan *route.Split // gets the prefiller that was chosen; nil = nobody wants to know
 	missed atomic.Bool       // it was
 	by     *worker.Worker    // whose KV the decoder is told of, or nil
+	lone   bool              // no other prefiller is left
 	read   bool              // the decoder has got the KV
 	result journal.Prefilled
 	wants  []byte     // the request as a decoder gets it, if it pins; else nil
@@ -159,6 +160,7 @@ func (l *leg) choose(ctx context.Context) bool {
 // alone keeps the leg to one prefiller, as the decoder is told which one to meet: one that is not in but, and rather
 // only if there is no other one.
 func (l *leg) alone(but []*worker.Worker, rather *worker.Worker) bool {
+	l.lone = l.choice.Left() <= 1+len(but)
 	if !l.choice.Alone(but, rather, time.Now()) {
 		l.result = journal.PrefillNone
 		l.inner.Release()
@@ -185,10 +187,11 @@ func (l *leg) run() []byte {
 }
 
 // miss records that the prompt was not computed in time. Where no decoder computes it, a prefiller that works on for
-// others keeps it.
+// others keeps it, and the only one that is left has three times as long.
 func (l *leg) miss() {
 	a := l.inner.Under()
-	for a != nil && !l.req.Pool.Pairing.Connector.Alone() && a.Trip.WorksOn(time.Now().Add(-l.limit.Limit)) {
+	for n := 1; a != nil && !l.req.Pool.Pairing.Connector.Alone() &&
+		(l.lone && n < 3 || a.Trip.WorksOn(time.Now().Add(-l.limit.Limit))); n++ {
 		select {
 		case <-l.ended:
 			return
