@@ -302,6 +302,18 @@ func (d *Daemon) storeTokens() int {
 	return adapt.StorePart(d.state.Load().conf, e.Tokens)
 }
 
+// tokenBytes returns how many bytes of KV a token of a model has, by what LMCache puts under the model's name into this
+// process's own KV cache; 0 = no value has shown it.
+func (d *Daemon) tokenBytes(model string) float64 {
+	e, _ := d.kvCache.Holds()
+	for _, m := range e.Models {
+		if m.Name == model && !(m.Guessed && e.ChunkGuessed) {
+			return m.BytesPerToken
+		}
+	}
+	return 0
+}
+
 // process is the daemon as its rooms see it. It implements front.Backend, operator.Process, register.Process,
 // strategies.Process and unit.Handover.
 type process struct{ *Daemon }

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -125,8 +126,12 @@ func (p *pool) move(ctx context.Context, id string, plan *relocate.Plan) {
 	pieces.Wait()
 	said := plan.End()
 	last, _ := lastError.Load().(string)
-	p.log.Info("conversations have moved", "worker", id, "moved", said.Moved, "loaded", said.Loaded,
-		"failed", said.Failed, "not_tried", plan.All()-said.Moved-said.Failed,
+	log := p.log
+	if said.Bytes > 0 {
+		log = log.With("kv_bytes", said.Bytes)
+	}
+	log.Info("conversations have moved", "worker", id, "moved", said.Moved, "tokens", said.Tokens, "used", said.Used,
+		"loaded", said.Loaded, "failed", said.Failed, "not_tried", plan.All()-said.Moved-said.Failed,
 		"took", time.Since(began).Round(time.Millisecond), "last_error", last)
 }
 
@@ -237,6 +242,13 @@ func (p *pool) begin(id string, within time.Duration, plan *relocate.Plan) {
 	defer p.leaving.mu.Unlock()
 	p.leaving.end(id)
 	p.run(id, within, plan, nil)
+}
+
+// Moving implements operator.Leaving.
+func (p *pool) Moving() []string {
+	p.leaving.mu.Lock()
+	defer p.leaving.mu.Unlock()
+	return slices.Sorted(maps.Keys(p.leaving.moves))
 }
 
 // run makes the moves of a plan, and has other workers go on with streams. The caller holds p.leaving.mu.

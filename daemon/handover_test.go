@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -172,6 +173,41 @@ func TestHandOverThroughATier(t *testing.T) {
 		if w, cached := c.turn(t, r); w == leaves || cached < .6 {
 			t.Errorf("conversation %d: its next turn went to %s, which had %.2f of it cached", c.id, w, cached)
 		}
+	}
+}
+
+// TestMovesAreCountedInBytes: where LMCache's chunks show how large a token of the model is, the KV that moves is counted
+// in bytes too. Where they do not, tokens alone are.
+func TestMovesAreCountedInBytes(t *testing.T) {
+	t.Parallel()
+	for _, model := range []string{"sim", "another"} {
+		t.Run(model, func(t *testing.T) {
+			t.Parallel()
+			f := sims(t, 2, vllmsim.Config{})
+			r := start(t, "[kv_cache]\nresp = '127.0.0.1:0'\nmax_bytes = 33554432\n"+
+				withHandOver("prefixaware", f.URLs()...), 2)
+			putChunk(t, r.kvCache.RESPAddr(), model+"@1@0@ab@half")
+			c := &chatting{}
+			c.turn(t, r)
+			leaves, _ := c.turn(t, r)
+			drainMoving(t, r, leaves)
+			c.turn(t, r)
+			all := do(t, "GET", "http://"+r.AdminAddr()+"/metrics", "").body
+			for _, result := range []string{"moved", "used"} {
+				labels := `{pool="main",result="` + result + `"}`
+				tokens := r.metric("warmpath_conversation_move_tokens_total" + labels)
+				is := strings.Contains(all, "warmpath_conversation_move_bytes_total"+labels)
+				if bytes := r.metric("warmpath_conversation_move_bytes_total" + labels); tokens == 0 || is != (model == "sim") ||
+					is && math.Abs(bytes-1024*tokens) > 200 {
+					t.Errorf("%s: %v tokens, %v bytes", result, tokens, bytes)
+				}
+			}
+			said := r.describe()[0].Moves
+			if !strings.HasPrefix(said, "1 conversations moved (") || strings.Contains(said, "of KV") != (model == "sim") ||
+				!strings.Contains(said, "1 of them had their next turn where they moved to") {
+				t.Errorf("the status says %q", said)
+			}
+		})
 	}
 }
 

@@ -93,6 +93,7 @@ func newPool(c conf.Pool, s conf.Sessions, d *Daemon) (*pool, error) {
 	p.route = route.New(route.Config{Name: c.Name, Reason: plugins.ReasonText, Began: time.Now(), Offload: p.roster,
 		Workers: p.watch(first), Tiers: adapt.Tiers(&first.conf, d.storeTokens), Clients: &p.clients,
 		Sessions: session.On(d.tier, session.Config{Pool: c.Name, Life: s.Life, TTL: s.TTL})})
+	p.route.Book.Token = d.tokenBytes
 	p.route.Book.Configure(first.conf.HandOverBytes)
 	p.route.KeepWeights(first.conf.Weights == "one")
 	p.route.Lend(adapt.Lends(&first.conf))

@@ -111,6 +111,9 @@ func writeStatus(out io.Writer, o *operator.Overview) error {
 			fmt.Fprintf(out, "role %s: %d of %d up, %.1f in use, demand %.1f s of prefill%s\n", r.Role, r.Up, r.Workers, r.Busy,
 				r.Demand, wantedBy(r.Up, r.Wanted))
 		}
+		if p.Moves != "" {
+			fmt.Fprintf(out, "moves: %s\n", p.Moves)
+		}
 		if p.Rests != "" {
 			state := "AT ZERO"
 			if slices.ContainsFunc(p.Workers, func(w operator.WorkerState) bool { return w.State == "paused" }) {

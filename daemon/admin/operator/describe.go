@@ -29,6 +29,7 @@ type PoolState struct {
 	Unloaded   []string      `json:"adapters_refused,omitempty"` // "ADAPTER by WORKER", in the last minute
 	Unwoken    string        `json:"wake_url_fails,omitempty"`   // why wake_url did not take the last call
 	Canaries   []string      `json:"canaries,omitempty"`         // strategies that serve a part, and which
+	Moves      string        `json:"moves,omitempty"`            // of conversations: what moves, and what it was worth
 	Workers    []WorkerState `json:"workers"`
 	Summary
 	Queue  *waiting.State `json:"queue,omitempty"`         // what waits in the router; absent = nothing does
@@ -86,7 +87,7 @@ func Describe(pools []*Pool) (all []PoolState) {
 		if p.rests(now) {
 			s.Rests = cmp.Or(p.Holds, p.Header).String()
 		}
-		s.Canaries, s.Astray = p.CanaryNames(), p.astray(stats)
+		s.Canaries, s.Astray, s.Moves = p.CanaryNames(), p.astray(stats), p.moves()
 		for _, a := range p.Aliases {
 			s.Aliases = append(s.Aliases, a.String())
 		}

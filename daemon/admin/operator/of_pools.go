@@ -124,6 +124,15 @@ var ofPools = []reading[*Pool]{
 			send(float64(c.TokensLoaded), "loaded")
 			send(float64(c.TokensUsed), "used")
 		}),
+	newReading(metric{name: "conversation_move_bytes_total", help: "Bytes of the KV of these tokens (moved, used), of " +
+		"models for which what LMCache puts into this process's KV cache shows a token's bytes.", kind: isCounter,
+		labels: []string{"pool", "result"}},
+		func(p *Pool, send func(float64, ...string)) {
+			if c := p.Book.Counts(); c.BytesMoved > 0 || c.TokensMoved == 0 {
+				send(float64(c.BytesMoved), "moved")
+				send(float64(c.BytesUsed), "used")
+			}
+		}),
 	newReading(metric{name: "conversation_move_seconds_total", help: "Time that the requests of moves took, by way: " +
 		"store (the worker that has a conversation writes it to the tier), load (another one reads it there), compute.",
 		kind: isCounter, labels: []string{"pool", "way"}},

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -54,6 +55,37 @@ type Leaving interface {
 	HandOver(worker string, within time.Duration) (conversations, requests int, known bool, err error)
 	// Stay ends the moves away from a worker that is put back.
 	Stay(worker string)
+	// Moving returns the workers that conversations move away from or to, in order.
+	Moving() []string
+}
+
+// moves says what moves now, and what the moves so far were worth; "" = there was none.
+func (p *Pool) moves() string {
+	var now []string
+	if p.Leaving != nil {
+		now = p.Leaving.Moving()
+	}
+	c := p.Book.Counts()
+	if len(now) == 0 && c.Moved+c.Failed == 0 {
+		return ""
+	}
+	took := time.Duration(0)
+	c.EachWay(func(_ string, t time.Duration) { took += t })
+	text := fmt.Sprintf("%d conversations moved (%s), %d failed; the requests took %v. %d of them had their next turn where "+
+		"they moved to (%s)", c.Moved, sizeOf(c.TokensMoved, c.BytesMoved), c.Failed, took.Round(time.Millisecond), c.Used,
+		sizeOf(c.TokensUsed, c.BytesUsed))
+	if len(now) > 0 {
+		text += "; now away from or to " + strings.Join(now, ", ")
+	}
+	return text
+}
+
+// sizeOf says how large prompts are, and their KV if its bytes are known.
+func sizeOf(tokens, bytes int) string {
+	if bytes == 0 {
+		return fmt.Sprintf("%d tokens", tokens)
+	}
+	return fmt.Sprintf("%d tokens, %.1f MB of KV", tokens, float64(bytes)/1e6)
 }
 
 // whyNot returns why a pool cannot serve, "" if it can. A worker whose models have not been read yet may have any.

@@ -21,6 +21,7 @@ type Request struct {
 	Caller              *gate.Caller // whose request it was
 	Salt                string       // of its entry, beside the one in the body
 	Model               string       // of its entry, in place of the body's
+	Served              string       // the model that has answered
 	Session             session.Name // that the conversation is bound by; ID "" = none
 	Named               session.Name // that the client calls it by; ID "" = none
 
@@ -45,6 +46,8 @@ type Conversation struct {
 	order linked.Links[Conversation]
 	asked time.Time // when its next turn came to a worker that leaves
 	moved bool      // to Worker, by a move, and no turn has come since
+	used  bool      // its last move was of use: the next turn has come to Worker
+	bytes int       // of KV that its last move was of; 0 = not known
 	stays stays
 }
 
@@ -55,6 +58,7 @@ type Counts struct {
 	Moved, Failed, Used     int // moves; moves to which nobody answered; moves after which a next turn came
 	TokensMoved, TokensUsed int // of the prompts
 	TokensLoaded            int // of TokensMoved: from the tier that all workers share
+	BytesMoved, BytesUsed   int // of the KV of TokensMoved and TokensUsed, as far as a token's bytes are known
 	Kept                    int // conversations in the book now
 	Bytes                   int // that they take
 
@@ -74,8 +78,9 @@ const (
 // Book keeps the last requests of conversations. It is safe for concurrent use. The zero value keeps nothing until
 // Configure.
 type Book struct {
-	// Both are set before the first plan.
+	// All are set before the first plan.
 	Tier   func() bool                  // whether the workers share a tier; nil = they do not
+	Token  func(model string) float64   // bytes of a token's KV, 0 if they are not known; nil = they are not
 	Takers func(now time.Time) []string // the workers that take requests: one that drains does not
 
 	bound atomic.Int64 // bytes; 0 = nothing is kept
@@ -148,6 +153,8 @@ func (b *Book) goOn(c *Conversation, worker string, now time.Time) {
 	if c.moved && c.Worker == worker {
 		b.counts.Used++
 		b.counts.TokensUsed += c.Tokens
+		b.counts.BytesUsed += c.bytes
+		c.used = true
 	}
 	if gap := now.Sub(c.Last); c.Gap == 0 {
 		c.Gap = gap
@@ -340,6 +347,8 @@ func (b *Book) Moved(c *Conversation, r *Request, to string, way Way) bool {
 	}
 	b.counts.Moved++
 	b.counts.TokensMoved += c.Tokens
+	c.used, c.bytes = false, b.bytes(r)
+	b.counts.BytesMoved += c.bytes
 	if way == Load {
 		b.counts.TokensLoaded += c.Tokens
 	}
@@ -360,6 +369,26 @@ func (b *Book) Release(all []*Conversation) {
 			b.hold(c, free)
 		}
 	}
+}
+
+// bytes returns how many bytes the KV of a prompt has, 0 if that is not known.
+func (b *Book) bytes(r *Request) int {
+	if b.Token == nil {
+		return 0
+	}
+	return int(b.Token(r.Served) * float64(r.tokens))
+}
+
+// used returns how many of the conversations have had their next turn where they were moved to.
+func (b *Book) used(all []*Conversation) (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range all {
+		if c.used {
+			n++
+		}
+	}
+	return n
 }
 
 // spent records how long a request of a move took.

@@ -53,6 +53,8 @@ type Plan struct {
 type Progress struct {
 	Moved, Failed int
 	Loaded        int // of those that moved: from the tier that all workers share
+	Used          int // of those that moved: their next turn has come to the new worker
+	Tokens, Bytes int // of the prompts that moved, and of their KV; 0 bytes = not known
 }
 
 // target is the moves to one worker, one at a time.
@@ -229,6 +231,8 @@ func (p *Plan) Moved(m *Move, to string, cached int, began, now time.Time) bool 
 			p.said.Failed++
 		default:
 			p.said.Moved++
+			p.said.Tokens += m.Request.tokens
+			p.said.Bytes += p.book.bytes(m.Request)
 			if way == Load {
 				p.said.Loaded++
 			}
@@ -245,5 +249,6 @@ func (p *Plan) End() Progress {
 	defer p.mu.Unlock()
 	p.book.Release(p.all)
 	p.left = nil
+	p.said.Used = p.book.used(p.all)
 	return p.said
 }
