@@ -61,6 +61,15 @@ func (l *leaving) forget(id string, over chan struct{}) {
 // HandOver implements operator.Leaving. The worker gets no new conversations from now on, and its own go on there until
 // each has been moved or within is over. Other workers go on with its streams.
 func (p *pool) HandOver(id string, within time.Duration) (conversations, requests int, known bool, err error) {
+	conversations, requests, known, err = p.handOver(id, within)
+	if known && err == nil {
+		p.route.Book.Told.Add(id, time.Now().Add(within))
+	}
+	return conversations, requests, known, err
+}
+
+// handOver is HandOver without the word to other routers.
+func (p *pool) handOver(id string, within time.Duration) (conversations, requests int, known bool, err error) {
 	book, continues := &p.route.Book, p.set.Load().conf.Continue > 0
 	if book.Keeps() == 0 && !continues {
 		return 0, 0, true, errKeepsNothing
@@ -104,7 +113,9 @@ func (p *pool) Stay(id string) {
 // move moves conversations away from a worker, by a plan, until ctx ends.
 func (p *pool) move(ctx context.Context, id string, plan *relocate.Plan) {
 	began := time.Now()
-	p.log.Info("conversations move to or from a worker that joins or leaves", "worker", id, "conversations", plan.All())
+	if plan.All() > 0 {
+		p.log.Info("conversations move to or from a worker that joins or leaves", "worker", id, "conversations", plan.All())
+	}
 	var lastError atomic.Value
 	var pieces sync.WaitGroup
 	for p.awaitCalm(ctx) {
@@ -127,6 +138,9 @@ func (p *pool) move(ctx context.Context, id string, plan *relocate.Plan) {
 	said := plan.End()
 	last, _ := lastError.Load().(string)
 	log := p.log
+	if plan.All() == 0 && said == (relocate.Progress{}) {
+		return
+	}
 	if said.Bytes > 0 {
 		log = log.With("kv_bytes", said.Bytes)
 	}
@@ -189,6 +203,14 @@ const (
 // rebalance begins the moves that no command asks for: away from a worker whose configuration drains it, or that has
 // gone from it, and to one that has come. It is called once a second.
 func (p *pool) rebalance(now time.Time) {
+	for id, until := range p.route.Book.Asked.Take() {
+		switch {
+		case until.IsZero(): // another router puts it back
+			p.Stay(id)
+		case !slices.Contains(p.Moving(), id):
+			_, _, _, _ = p.handOver(id, until.Sub(now)) // the other one has said what is in the way, if anything is
+		}
+	}
 	if p.route.Book.Keeps() == 0 {
 		return
 	}
@@ -202,13 +224,15 @@ func (p *pool) rebalance(now time.Time) {
 	l := &p.leaving
 	for id, drains := range drained {
 		if began, known := l.drained[id]; drains && known && !began {
-			_, _, _, _ = p.HandOver(id, leaveTime)
+			_, _, _, _ = p.handOver(id, leaveTime)
 		}
 	}
 	for id := range l.drained {
 		if _, known := drained[id]; !known {
 			if plan := p.route.Book.Plan(id, now, now.Add(leaveTime)); plan.All() > 0 {
 				p.begin(id, leaveTime, plan)
+			} else {
+				plan.End()
 			}
 		}
 	}

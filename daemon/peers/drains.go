@@ -17,6 +17,8 @@ const (
 	drainRecord = 0xD0
 	// drainLife is how long a record about a drain is valid. An older one, as in a replay, is out of date.
 	drainLife = 30 * time.Second
+	// handOverRecord is the kind of one that asks for the hand-over of a worker that drains, for the time of its life.
+	handOverRecord = 0xD2
 	// drainsEvery is the number of beats after which the drains in force are sent again, for routers that start.
 	drainsEvery = 4
 )
@@ -90,6 +92,16 @@ func (d *drains) apply(c *Session, now time.Time) {
 		d.known = map[string]mark{}
 	}
 	d.known[c.Key] = m
+	if !m.on {
+		d.pool.Book.Asked.Add(c.Key, time.Time{})
+	}
+}
+
+// handOver has this router hand over a worker that drains, as another one does.
+func (d *drains) handOver(c *Session, now time.Time) {
+	if c.Life > 0 && d.pool.Workers.Drains()[c.Key] {
+		d.pool.Book.Asked.Add(c.Key, now.Add(c.Life))
+	}
 }
 
 func (m mark) text() []byte {

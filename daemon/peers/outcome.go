@@ -16,7 +16,7 @@ func (r *reader) request() (id uint64, s route.Sent, flags byte, at time.Time) {
 	s.Cached = r.upTo(maxTokens)
 	s.Block = r.float()
 	flags = r.byte()
-	s.Whole, s.Again = flags&flagWhole != 0, flags&flagAgain != 0
+	s.Whole, s.Again, s.Moves = flags&flagWhole != 0, flags&flagAgain != 0, flags&flagMoves != 0
 	return id, s, flags, r.time()
 }
 

@@ -220,6 +220,10 @@ func (r *Receiver) applyRecord(p *peer, now time.Time) {
 			if !r.replay && !p.others[worker.KeyOf(c.Key)] {
 				r.drains.apply(&c, now)
 			}
+		case c.Kind == handOverRecord:
+			if !r.replay && !p.others[worker.KeyOf(c.Key)] {
+				r.drains.handOver(&c, now)
+			}
 		case c.Kind == seenRecord:
 			if all, ok := readSeen(c.Value); ok && !r.replay && c.Life > 0 {
 				r.pool.Workers.Hear(slices.DeleteFunc(all, func(s worker.Seen) bool { return p.others[s.Key] }), now)

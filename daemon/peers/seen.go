@@ -26,7 +26,9 @@ const (
 // has seen of them in the last second.
 func (m *Member) share(now time.Time) {
 	publish := func(all []worker.Seen) { m.publish(all, time.Now()) }
-	m.publish(m.pool.Workers.Share(m.sender.self, m.receiver.alive(now), publish), now)
+	others := m.receiver.alive(now)
+	m.pool.Book.Routers.Store(int32(1 + len(others)))
+	m.publish(m.pool.Workers.Share(m.sender.self, others, publish), now)
 }
 
 // alive returns the routers whose records count.

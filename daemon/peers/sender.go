@@ -213,6 +213,9 @@ func (s *Sender) writeRequest(w *writer, id uint64, sent *route.Sent, flags byte
 	if sent.Again {
 		flags |= flagAgain
 	}
+	if sent.Moves {
+		flags |= flagMoves
+	}
 	w.uint(id)
 	w.known(&w.workers, sent.Worker)
 	w.known(&w.spaces, sent.Space)

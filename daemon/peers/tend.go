@@ -43,8 +43,14 @@ func (m *Member) tend(name string, now time.Time) {
 		m.chains.sendInFull()
 	}
 	m.queueBeat(name, flags, now)
+	told := m.pool.Book.Told.Take() // before the drains: a hand-over counts where its worker drains
 	for _, d := range m.receiver.drains.take(allDrains, now) {
 		m.sender.QueueSession(d, now)
+	}
+	for id, until := range told {
+		if until.After(now) {
+			m.sender.QueueSession(Session{Kind: handOverRecord, Key: id, Life: until.Sub(now)}, now)
+		}
 	}
 	m.share(now)
 	if asked || due {

@@ -64,6 +64,7 @@ const (
 	flagFirst    // the first byte has come
 	flagAnswered // sent: and the answer
 	flagEnded    // sent
+	flagMoves    // sent
 )
 
 const (

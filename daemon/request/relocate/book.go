@@ -38,7 +38,7 @@ const newest = 1024
 // Conversation is one that a Book keeps.
 type Conversation struct {
 	Talk
-	Request *Request
+	Request *Request // nil = another router has sent the last turn, and moves it
 	Worker  string // that answered the last turn
 	Tokens  int    // of the last prompt, as believed
 
@@ -51,7 +51,12 @@ type Conversation struct {
 	stays stays
 }
 
-func (c *Conversation) size() int { return len(c.Request.Body) + overhead }
+func (c *Conversation) size() int {
+	if c.Request == nil {
+		return overhead
+	}
+	return len(c.Request.Body) + overhead
+}
 
 // Counts says what has become of conversations. It is a running total.
 type Counts struct {
@@ -81,6 +86,9 @@ type Book struct {
 	// All are set before the first plan.
 	Tier   func() bool                  // whether the workers share a tier; nil = they do not
 	Token  func(model string) float64   // bytes of a token's KV, 0 if they are not known; nil = they are not
+
+	Told, Asked Calls        // hand-overs that other routers are to begin, and that they ask this one to begin
+	Routers     atomic.Int32 // that share a history, this one too; 0 = 1
 	Takers func(now time.Time) []string // the workers that take requests: one that drains does not
 
 	bound atomic.Int64 // bytes; 0 = nothing is kept
@@ -89,6 +97,8 @@ type Book struct {
 	mu     sync.Mutex // guards all below
 	tips   map[uint64]*Conversation
 	order  linked.List[Conversation] // the one that was answered longest ago first
+	theirs linked.List[Conversation] // likewise, those of other routers
+	others int                       // how many
 	counts Counts
 	tasks  []*Task
 	rests  map[string]time.Time // by worker: until when it gets no piece of a wish
@@ -113,13 +123,15 @@ type Turn struct {
 	Worker  string   // that answers it
 	Hashes  []uint64 // of the full blocks of its prompt
 	Tokens  int      // of its prompt, as believed
-	Request *Request // the book keeps it
+	Request *Request // the book keeps it; nil = another router has sent it
+	Moves   bool     // it is no turn: that router moves the conversation to Worker
 	Ends    bool     // no turn follows
 }
 
-// Answered records that a worker has answered a turn.
+// Answered records that a worker has answered a turn, or that another router has sent it one. Of routers that share a
+// history, the one that has sent the last turn of a conversation has its prompt, and moves it.
 func (b *Book) Answered(t *Turn, now time.Time) {
-	if len(t.Hashes) == 0 {
+	if len(t.Hashes) == 0 || b.Keeps() == 0 {
 		return
 	}
 	b.mu.Lock()
@@ -127,10 +139,18 @@ func (b *Book) Answered(t *Turn, now time.Time) {
 	if b.tips == nil {
 		b.tips, b.rests = map[uint64]*Conversation{}, map[string]time.Time{}
 	}
-	c, waits := b.find(t.Hashes), false
-	if c == nil {
+	c, waits, tip := b.find(t.Hashes), false, t.Hashes[len(t.Hashes)-1]
+	switch {
+	case t.Moves:
+		if c != nil && c.Request == nil && c.tip == tip && c.stays == held && c.Worker != t.Worker {
+			b.arrive(c, t.Worker)
+		}
+		return
+	case c == nil:
 		c = &Conversation{}
-	} else {
+	case t.Request == nil && c.Request != nil && now.Before(c.Last): // heard late
+		return
+	default:
 		waits = c.stays == held && c.Worker == t.Worker
 		b.remove(c)
 		b.goOn(c, t.Worker, now)
@@ -138,9 +158,11 @@ func (b *Book) Answered(t *Turn, now time.Time) {
 	if t.Ends {
 		return
 	}
-	t.Request.tokens = t.Tokens
+	if t.Request != nil {
+		t.Request.tokens = t.Tokens
+	}
 	c.Request, c.Worker, c.Tokens = t.Request, t.Worker, t.Tokens
-	c.Last, c.tip, c.moved = now, t.Hashes[len(t.Hashes)-1], false
+	c.Last, c.tip, c.moved = now, tip, false
 	b.add(c)
 	if waits { // it is moved with this turn, or at the next one
 		b.hold(c, held)
@@ -180,17 +202,27 @@ func (b *Book) add(c *Conversation) {
 		b.remove(same)
 	}
 	b.tips[c.tip] = c
+	b.counts.Bytes += c.size()
+	if c.Request == nil {
+		b.theirs.Add(c, links)
+		b.others++
+		return
+	}
 	b.order.Add(c, links)
 	b.counts.Kept++
-	b.counts.Bytes += c.size()
 }
 
 func (b *Book) remove(c *Conversation) {
 	b.hold(c, free)
 	delete(b.tips, c.tip)
+	b.counts.Bytes -= c.size()
+	if c.Request == nil {
+		b.theirs.Remove(c, links)
+		b.others--
+		return
+	}
 	b.order.Remove(c, links)
 	b.counts.Kept--
-	b.counts.Bytes -= c.size()
 }
 
 // hold has the next turn of c go to its worker, or ends that.
@@ -203,7 +235,11 @@ func (b *Book) hold(c *Conversation, why stays) {
 	c.stays = why
 }
 
+// trim keeps the book within its bound, and the conversations of other routers within what one of its own may take.
 func (b *Book) trim() {
+	for b.theirs.First != nil && b.others*overhead > b.Keeps() {
+		b.remove(b.theirs.First)
+	}
 	for b.order.First != nil && int64(b.counts.Bytes) > b.bound.Load() {
 		b.remove(b.order.First)
 	}
@@ -257,14 +293,16 @@ func (c *Conversation) turning(now time.Time) bool {
 }
 
 // Leave returns the conversations to move away from a worker, or from all ranks of an address, in the order in which to
-// move them. It holds them there until each is moved or Release is called.
+// move them. It holds them there until each is moved or Release is called. Those of other routers are among them.
 func (b *Book) Leave(worker string, now time.Time) []*Conversation {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var all []*Conversation
-	for c := b.order.First; c != nil; c = c.order.Next {
-		if c.Worker == worker || strings.HasPrefix(c.Worker, worker+"#") {
-			all = append(all, c)
+	for _, first := range []*Conversation{b.order.First, b.theirs.First} {
+		for c := first; c != nil; c = c.order.Next {
+			if c.Worker == worker || strings.HasPrefix(c.Worker, worker+"#") {
+				all = append(all, c)
+			}
 		}
 	}
 	all = Order(all, func(c *Conversation) *Talk { return &c.Talk }, now)
@@ -353,11 +391,17 @@ func (b *Book) Moved(c *Conversation, r *Request, to string, way Way) bool {
 		b.counts.TokensLoaded += c.Tokens
 	}
 	if here {
-		c.Worker, c.moved = to, true
-		b.hold(c, arrived)
-		b.arrivals = append(b.arrivals, c)
+		c.moved = true
+		b.arrive(c, to)
 	}
 	return true
+}
+
+// arrive has the next turn of a conversation go to the worker that has it now. The caller holds b.mu.
+func (b *Book) arrive(c *Conversation, worker string) {
+	c.Worker = worker
+	b.hold(c, arrived)
+	b.arrivals = append(b.arrivals, c)
 }
 
 // Release lets the next turns of conversations that have not been moved go to any worker.

@@ -18,8 +18,8 @@ const (
 	// startPace is the prefill of a worker in tokens a second before one has been measured.
 	startPace = 4000
 
-	// rest is the pause after a piece, as a multiple of the time that it took, at a worker that has its share of the
-	// conversations. It is shorter at one that has fewer: nobody waits there.
+	// rest is the pause of a worker after a piece, as a multiple of the time that it took, at a worker that has its share of
+	// the conversations. It is shorter at one that has fewer: nobody waits there.
 	rest = 1
 
 	// slack is by how much the number of a worker's conversations may be over the mean at the end of a plan's time. At
@@ -36,6 +36,7 @@ type Plan struct {
 	book        *Book
 	from, until time.Time
 	all         []*Conversation // that are held
+	own         int             // of all, that no other router moves, when it began
 	only        string          // the worker that all move to; "" = to any but theirs
 
 	mu      sync.Mutex      // guards all below
@@ -89,8 +90,7 @@ func (m *Move) Share() float64 { return float64(m.Tokens) / float64(max(1, m.Req
 // Plan returns the moves away from a worker that leaves at an instant. The conversations are held at the worker until
 // each is moved or the plan ends. The next turn of one that has moved goes to its new worker.
 func (b *Book) Plan(worker string, now, until time.Time) *Plan {
-	all := b.Leave(worker, now)
-	return &Plan{book: b, all: all, left: slices.Clone(all), pace: startPace, from: now, until: until}
+	return b.plan(b.Leave(worker, now), now, until)
 }
 
 // Join is Plan for the moves to a worker that has come, nil if there are none.
@@ -99,7 +99,21 @@ func (b *Book) Join(worker string, now, until time.Time) *Plan {
 	if len(all) == 0 {
 		return nil
 	}
-	return &Plan{book: b, all: all, left: slices.Clone(all), pace: startPace, from: now, until: until, only: worker}
+	p := b.plan(all, now, until)
+	p.only = worker
+	return p
+}
+
+func (b *Book) plan(all []*Conversation, now, until time.Time) *Plan {
+	p := &Plan{book: b, all: all, left: slices.Clone(all), pace: startPace, from: now, until: until}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range all {
+		if c.Request != nil {
+			p.own++
+		}
+	}
+	return p
 }
 
 // orderEvery is how often a plan looks at the workers.
@@ -182,8 +196,11 @@ func (p *Plan) Next(now time.Time) (m *Move, wait time.Duration) {
 func (p *Plan) take(now time.Time) *Conversation {
 	p.book.mu.Lock()
 	defer p.book.mu.Unlock()
+	p.left = slices.DeleteFunc(p.left, func(c *Conversation) bool { return c.stays != held })
 	p.left = Order(p.left, func(c *Conversation) *Talk { return &c.Talk }, now)
-	i := slices.IndexFunc(p.left, func(c *Conversation) bool { return c.GoesOn(now) >= probable && !c.turning(now) })
+	i := slices.IndexFunc(p.left, func(c *Conversation) bool {
+		return c.Request != nil && c.GoesOn(now) >= probable && !c.turning(now)
+	})
 	if i < 0 {
 		return nil
 	}
@@ -192,8 +209,12 @@ func (p *Plan) take(now time.Time) *Conversation {
 	return c
 }
 
-// All returns how many conversations the plan has.
-func (p *Plan) All() int { return len(p.all) }
+// rest returns the pause of this router after a piece: the others that move conversations to the worker have their
+// pieces in it.
+func (p *Plan) rest() float64 { return float64((1+rest)*max(1, p.book.Routers.Load()) - 1) }
+
+// All returns how many conversations the plan is to move.
+func (p *Plan) All() int { return p.own }
 
 // Moved records that a worker holds a piece, of which it had so many tokens cached; to = "": nobody has computed it. It
 // reports whether the conversation has moved.
@@ -207,7 +228,7 @@ func (p *Plan) Moved(m *Move, to string, cached int, began, now time.Time) bool 
 		p.book.spent(Store, took)
 		return false
 	}
-	l.busy, l.free = false, now.Add(time.Duration(rest*min(1, float64(l.talks)/max(1, p.mean))*float64(took)))
+	l.busy, l.free = false, now.Add(time.Duration(p.rest()*min(1, float64(l.talks)/max(1, p.mean))*float64(took)))
 	if p.only != "" && to != p.only {
 		to = ""
 	}

@@ -55,7 +55,7 @@ func TestPieces(t *testing.T) {
 	if n := len(sent); n < 6 || sent[n-1].Tokens != 5000 || sent[n-2].Tokens-sent[n-3].Tokens > 600 {
 		t.Fatalf("%d pieces; want some of a quarter of a second", n)
 	}
-	if said := p.End(); said != (Progress{Moved: 1}) || b.Counts().TokensMoved != 5000 {
+	if said := p.End(); said != (Progress{Moved: 1, Tokens: 5000}) || b.Counts().TokensMoved != 5000 {
 		t.Errorf("%+v, %+v", said, b.Counts())
 	}
 }
@@ -88,7 +88,7 @@ func TestNoPieces(t *testing.T) {
 		}
 		return ""
 	})
-	if said := p.End(); len(sent) != 2 || said != (Progress{Moved: 1}) {
+	if said := p.End(); len(sent) != 2 || said != (Progress{Moved: 1, Tokens: 5000}) {
 		t.Errorf("%d pieces, %+v", len(sent), said)
 	}
 }

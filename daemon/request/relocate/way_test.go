@@ -43,7 +43,7 @@ func TestThroughATier(t *testing.T) {
 		t.Errorf("sent %q; want a store at a, a load at b", sent)
 	}
 	c := b.Counts()
-	if said := p.End(); said != (Progress{Moved: 1, Loaded: 1}) || c.TokensLoaded != 5000 || c.TokensMoved != 5000 ||
+	if said := p.End(); said != (Progress{Moved: 1, Loaded: 1, Tokens: 5000}) || c.TokensLoaded != 5000 || c.TokensMoved != 5000 ||
 		c.Took != [ways]time.Duration{Store: 10 * time.Millisecond, Load: 10 * time.Millisecond} {
 		t.Errorf("%+v, %+v", said, c)
 	}
@@ -64,7 +64,7 @@ func TestTheTierHasLost(t *testing.T) {
 		}
 		return m.To, m.done
 	})
-	if said := p.End(); stores != 1 || pieces < 2 || said != (Progress{Moved: 3}) || b.Counts().TokensLoaded != 0 {
+	if said := p.End(); stores != 1 || pieces < 2 || said != (Progress{Moved: 3, Tokens: 15000}) || b.Counts().TokensLoaded != 0 {
 		t.Errorf("%d stores, %d pieces, %+v, %+v", stores, pieces, said, b.Counts())
 	}
 }
@@ -80,7 +80,7 @@ func TestTheWorkerDiesBeforeItStores(t *testing.T) {
 		}
 		return m.To, 5000
 	})
-	if said := p.End(); said != (Progress{Moved: 1, Loaded: 1}) {
+	if said := p.End(); said != (Progress{Moved: 1, Loaded: 1, Tokens: 5000}) {
 		t.Errorf("%+v", said)
 	}
 }

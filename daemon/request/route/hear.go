@@ -5,6 +5,7 @@ import (
 
 	"github.com/warmpath/warmpath/cache/prefix"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/relocate"
 )
 
 // Heard is a request that another router sent to a worker of this pool. Its methods do to the pool's books what a
@@ -43,6 +44,16 @@ func (p *Pool) Hear(s *Sent, o *Outcome, chains [][]uint64, live bool, now time.
 		if !s.Again {
 			p.reuse.NoteAgo(asked, s.Block, now.Sub(o.At))
 		}
+	}
+	if len(chains) == 1 {
+		t := relocate.Turn{Hashes: chains[0], Tokens: s.Tokens, Moves: s.Moves}
+		if !o.Answered.IsZero() {
+			t.Hashes = t.Hashes[:o.Prompt]
+		}
+		if w != nil {
+			t.Worker = w.ID()
+		}
+		p.Book.Answered(&t, o.At)
 	}
 	if o.Ended {
 		if live {

@@ -17,6 +17,7 @@ type Sent struct {
 	Block  float64 // tokens in a block of the prompt
 	Whole  bool    // the answer comes in one piece
 	Again  bool    // another worker failed it before
+	Moves  bool    // it is the router's own, to have the worker hold the prompt of a conversation
 }
 
 func (s *Sent) dispatch() worker.Dispatch {

@@ -136,7 +136,7 @@ func (t *Trip) tellSent(c *Choice, est float64, at time.Time) {
 	}
 	t.teller = to.Teller
 	s := Sent{Worker: t.worker.Key(), Space: c.spaceID, Est: est, Tokens: c.size.all, Cached: int(t.believed),
-		Block: c.size.block, Whole: c.whole(), Again: c.sent > 1}
+		Block: c.size.block, Whole: c.whole(), Again: c.sent > 1, Moves: c.ask.Away}
 	t.told = t.teller.Sent(&s, c.prompt.Chains, at)
 }
 
