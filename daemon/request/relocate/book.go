@@ -39,8 +39,8 @@ const newest = 1024
 type Conversation struct {
 	Talk
 	Request *Request // nil = another router has sent the last turn, and moves it
-	Worker  string // that answered the last turn
-	Tokens  int    // of the last prompt, as believed
+	Worker  string   // that answered the last turn
+	Tokens  int      // of the last prompt, as believed
 
 	tip   uint64 // the last block of the last prompt
 	order linked.Links[Conversation]
@@ -84,12 +84,12 @@ const (
 // Configure.
 type Book struct {
 	// All are set before the first plan.
-	Tier   func() bool                  // whether the workers share a tier; nil = they do not
-	Token  func(model string) float64   // bytes of a token's KV, 0 if they are not known; nil = they are not
+	Tier  func() bool                // whether the workers share a tier; nil = they do not
+	Token func(model string) float64 // bytes of a token's KV, 0 if they are not known; nil = they are not
 
-	Told, Asked Calls        // hand-overs that other routers are to begin, and that they ask this one to begin
-	Routers     atomic.Int32 // that share a history, this one too; 0 = 1
-	Takers func(now time.Time) []string // the workers that take requests: one that drains does not
+	Told, Asked Calls                        // hand-overs that other routers are to begin, and that they ask this one to begin
+	Routers     atomic.Int32                 // that share a history, this one too; 0 = 1
+	Takers      func(now time.Time) []string // the workers that take requests: one that drains does not
 
 	bound atomic.Int64 // bytes; 0 = nothing is kept
 	holds atomic.Int32 // conversations whose next turn goes to their worker
