@@ -71,9 +71,9 @@ func (p *Pool) moves() string {
 	}
 	took := time.Duration(0)
 	c.EachWay(func(_ string, t time.Duration) { took += t })
-	text := fmt.Sprintf("%d conversations moved (%s), %d failed; the requests took %v. %d of them had their next turn where "+
-		"they moved to (%s)", c.Moved, sizeOf(c.TokensMoved, c.BytesMoved), c.Failed, took.Round(time.Millisecond), c.Used,
-		sizeOf(c.TokensUsed, c.BytesUsed))
+	text := fmt.Sprintf("%d conversations moved (%s), %d failed; the requests took %v. %d of them had their next turn "+
+		"where they moved to (%s)", c.Moved, sizeOf(c.TokensMoved, c.BytesMoved), c.Failed, took.Round(time.Millisecond),
+		c.Used, sizeOf(c.TokensUsed, c.BytesUsed))
 	if len(now) > 0 {
 		text += "; now away from or to " + strings.Join(now, ", ")
 	}

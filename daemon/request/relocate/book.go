@@ -87,7 +87,7 @@ type Book struct {
 	Tier  func() bool                // whether the workers share a tier; nil = they do not
 	Token func(model string) float64 // bytes of a token's KV, 0 if they are not known; nil = they are not
 
-	Told, Asked Calls                        // hand-overs that other routers are to begin, and that they ask this one to begin
+	Told, Asked Calls                        // hand-overs that other routers are to begin, and those that they ask for
 	Routers     atomic.Int32                 // that share a history, this one too; 0 = 1
 	Takers      func(now time.Time) []string // the workers that take requests: one that drains does not
 

@@ -18,8 +18,8 @@ const (
 	// startPace is the prefill of a worker in tokens a second before one has been measured.
 	startPace = 4000
 
-	// rest is the pause of a worker after a piece, as a multiple of the time that it took, at a worker that has its share of
-	// the conversations. It is shorter at one that has fewer: nobody waits there.
+	// rest is the pause after a piece, as a multiple of the time that it took, at a worker that has its share of the
+	// conversations. It is shorter at one that has fewer: nobody waits there.
 	rest = 1
 
 	// slack is by how much the number of a worker's conversations may be over the mean at the end of a plan's time. At
