@@ -9,6 +9,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/lab/redistest"
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
+	"github.com/warmpath/warmpath/daemon/request/relocate"
 )
 
 // handingOver starts two routers that share a history and hand over the workers of a file each, and returns what writes
@@ -133,6 +134,25 @@ func TestRoutersWithOtherLists(t *testing.T) {
 			t.Errorf("conversation %d: its next turn went to %s, which had %.2f of it cached", c.id, w, cached)
 		}
 	}
+}
+
+// TestUndrainEndsTheMovesOfAllRouters: a worker is put back at the router that got the command, before its silent
+// conversations have moved.
+func TestUndrainEndsTheMovesOfAllRouters(t *testing.T) {
+	t.Parallel()
+	urls := sims(t, 2, vllmsim.Config{}).URLs()
+	all, _ := handingOver(t, redistest.Start(t).URL(), urls)
+	leaves := idOf(urls[0])
+	for _, r := range all { // each has one that waits for its next turn
+		r.state.Load().pools[0].route.Book.Answered(&relocate.Turn{Worker: leaves, Hashes: []uint64{1, 2}, Tokens: 100,
+			Request: &relocate.Request{}}, time.Now().Add(-20*time.Second))
+	}
+	path := "http://" + all[0].AdminAddr() + "/api/v1/pools/main/workers/" + leaves + "/drain"
+	do(t, "POST", path+"?hand_over=5m", "")
+	p := all[1].state.Load().pools[0]
+	eventually(t, "the other router hands it over too", func() bool { return len(p.Moving()) == 1 })
+	do(t, "DELETE", path, "")
+	eventually(t, "the other router has ended that", func() bool { return len(p.Moving()) == 0 && !p.route.Workers.Drains()[leaves] })
 }
 
 // TestATurnAtTheOtherRouterDuringAHandOver: until its router has moved a conversation, its next turn goes to the worker
