@@ -44,6 +44,7 @@ type pool struct {
 	found   *discover.Discovery[conf.Worker]
 	clients epoch.Clients
 	vigil   *operator.Vigil
+	looked  atomic.Int64    // when it looked after a change, in ns of Unix time
 	roster  *lmcache.Roster // whose LMCache is whose
 	asking  *epoch.Asking
 	loader  *adapters.Loader
@@ -127,6 +128,16 @@ func (p *pool) tend(ctx context.Context) {
 	})
 }
 
+// lookAtChange has the vigil look after a change of a worker. It looks at all of them: in a large fleet whose workers
+// come up or go down together, each of their changes would take a millisecond, so most of them wait for tend.
+func (p *pool) lookAtChange() {
+	rest := time.Duration(len(p.set.Load().conf.Workers)-100) * 10 * time.Microsecond
+	was, now := p.looked.Load(), time.Now().UnixNano()
+	if now-was >= int64(rest) && p.looked.CompareAndSwap(was, now) {
+		p.look()
+	}
+}
+
 // look has the vigil look. The first changes of workers come while the route is still being made.
 func (p *pool) look() {
 	if p.route != nil {
@@ -195,7 +206,7 @@ func newSetup(c conf.Pool, before *setup) (*setup, error) {
 // watch is what the pool of workers needs of the settings.
 func (p *pool) watch(s *setup) worker.Config {
 	w := adapt.Workers(&s.conf, p.queue, p.loader)
-	w.Log, w.Watcher, w.OnChange = p.log, p.prober, p.look
+	w.Log, w.Watcher, w.OnChange = p.log, p.prober, p.lookAtChange
 	return w
 }
 
@@ -262,11 +273,12 @@ func (p *pool) change(c conf.Pool) error {
 
 // awaitHeard waits until every worker of c has been found up or down.
 func (p *pool) awaitHeard(c conf.Pool) {
+	stay := map[string]bool{}
+	for i := range c.Workers {
+		stay[c.Workers[i].ID] = true
+	}
 	p.await(func(s []worker.Stats) bool {
-		return !slices.ContainsFunc(s, func(s worker.Stats) bool {
-			return s.State == worker.Starting &&
-				slices.ContainsFunc(c.Workers, func(w conf.Worker) bool { return w.ID == s.Endpoint })
-		})
+		return !slices.ContainsFunc(s, func(s worker.Stats) bool { return s.State == worker.Starting && stay[s.Endpoint] })
 	})
 }
 

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/warmpath/warmpath/daemon/fleet/labels"
 	"github.com/warmpath/warmpath/sdk/abi"
@@ -91,8 +90,12 @@ func (m *marks) fill(r *abi.Row) {
 
 // Union returns all of next, and the specs of before whose ids next does not have.
 func Union(next, before []Spec) []Spec {
+	stay := map[string]bool{}
+	for _, s := range next {
+		stay[s.ID] = true
+	}
 	for _, s := range before {
-		if !slices.ContainsFunc(next, func(n Spec) bool { return n.ID == s.ID }) {
+		if !stay[s.ID] {
 			next = append(next, s)
 		}
 	}
