@@ -461,6 +461,11 @@ func TestConnectorChanges(t *testing.T) {
 		}
 	}
 	for what, change := range map[string]func(string) string{"lmcache": to(pair.LMCache), "mooncake": to(pair.Mooncake),
+		"sidecar": to(pair.Sidecar), "no pairs": func(text string) string {
+			start, rest, _ := strings.Cut(text, "[pools.disaggregation]")
+			_, workers, _ := strings.Cut(rest, "[[pools.workers]]")
+			return start + "[[pools.workers]]" + strings.ReplaceAll(workers, "role = \"prefill\"\n", "")
+		},
 		"a decoder less": func(text string) string { return text[:strings.LastIndex(text, "[[pools.workers]]")] }} {
 		f := startRoles(t, 1, 2)
 		var all sync.WaitGroup

@@ -230,6 +230,36 @@ func TestADecoderFreesLater(t *testing.T) {
 	}
 }
 
+// TestASlowDecoderFrees: decoders that take longer than a second for anything read what a prefiller keeps all the same.
+func TestASlowDecoderFrees(t *testing.T) {
+	t.Parallel()
+	d := newDuo(t, pair.NIXL)
+	d.compute = func(id string, gone <-chan struct{}) bool {
+		if id[0] == 'p' {
+			return true
+		}
+		select {
+		case <-time.After(1300 * time.Millisecond):
+			return true
+		case <-gone:
+			return false
+		}
+	}
+	life := new(message.Life)
+	alone.Begin(life)
+	var once sync.Once
+	d.set("", func(string) { once.Do(func() { life.End(message.ErrClientGone) }) })
+	in := inbound("POST", "/v1/chat/completions", fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":"%s"}]}`,
+		strings.Repeat("word ", 800)))
+	in.Epoch, in.ID = d.epoch, "id-1"
+	d.Serve(life, in)
+	life.Leave()
+	if d.stranded() == 0 {
+		t.Error("the client left too late")
+	}
+	d.freed(t)
+}
+
 // TestAnotherDecoderFrees: the decoder that was to read the KV has gone, and another one does.
 func TestAnotherDecoderFrees(t *testing.T) {
 	d := newDuo(t, pair.NIXL)

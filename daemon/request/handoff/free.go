@@ -77,7 +77,7 @@ func (l *leg) free(to *worker.Worker, p *epoch.Pool, handed []byte) journal.Pref
 	prefiller, computed, end := l.inner.By().Key(), time.Now(), journal.PrefillPinned
 	until, missing := computed.Add(freeFor), 0 // decoders that do not have the model
 	for wait, n := freeAgain, 1; ; wait, n = min(2*wait, 20*freeAgain), n+1 {
-		switch l.readKept(to, p, handed) {
+		switch l.readKept(to, p, handed, max(readWithin, 2*wait)) {
 		case http.StatusOK:
 			return journal.PrefillFreed
 		case http.StatusInternalServerError:
@@ -114,22 +114,22 @@ const (
 	failsFor  = 3 * time.Second
 )
 
-// readWithin bounds how long one decoder may take to read it. One that hangs keeps no other from reading it, and one
-// with a long queue frees it when the request ends before its turn.
+// readWithin bounds how long one decoder may take to read it at first. A slow one has longer later. One that hangs
+// keeps no other from reading it, and one with a long queue frees it when the request ends before its turn.
 const readWithin = time.Second
 
 // readKept has a decoder read what the prefiller keeps, under an id of its own, and returns the status of its answer;
 // 0 = there is none. If the model is an adapter, the decoder loads it before.
-func (l *leg) readKept(by *worker.Worker, p *epoch.Pool, handed []byte) int {
+func (l *leg) readKept(by *worker.Worker, p *epoch.Pool, handed []byte, within time.Duration) int {
 	to := p.Clients.Get(by.URL())
 	if to == nil {
 		return 0
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), readWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	if p.Loader != nil {
 		unused, err := p.Loader.Load(ctx, by, adapters.Want{Name: l.in.Seen.Model, Caller: l.in.Caller.Name,
-			Until: time.Now().Add(readWithin)})
+			Until: time.Now().Add(within)})
 		if err != nil {
 			return 0
 		}
