@@ -130,10 +130,10 @@ func (c *comparison) note(at difference, what string) {
 
 // tables compares arrays of tables by the names of their elements. Their order counts: the first pool that fits serves.
 func (c *comparison) tables(at difference, a, b reflect.Value) {
-	was := namesOf(a)
-	is := namesOf(b)
-	element := func(v reflect.Value, in []string, name string) reflect.Value {
-		if i := slices.Index(in, name); i >= 0 {
+	was, whereWas := namesOf(a)
+	is, whereIs := namesOf(b)
+	element := func(v reflect.Value, in map[string]int, name string) reflect.Value {
+		if i, ok := in[name]; ok {
 			return v.Index(i)
 		}
 		return reflect.Value{}
@@ -142,25 +142,31 @@ func (c *comparison) tables(at difference, a, b reflect.Value) {
 	for _, name := range slices.Concat(was, is) {
 		if !seen[name] {
 			seen[name] = true
-			c.pair(at.under(name), element(a, was, name), element(b, is, name))
+			c.pair(at.under(name), element(a, whereWas, name), element(b, whereIs, name))
 		}
 	}
-	inBoth := func(list []string) []string {
-		return slices.DeleteFunc(slices.Clone(list), func(n string) bool {
-			return !slices.Contains(was, n) || !slices.Contains(is, n)
+	stays := func(list []string, in map[string]int) []string {
+		return slices.DeleteFunc(list, func(n string) bool {
+			_, ok := in[n]
+			return !ok
 		})
 	}
-	if !slices.Equal(inBoth(was), inBoth(is)) {
+	if !slices.Equal(stays(was, whereIs), stays(is, whereWas)) {
 		c.note(at, "order")
 	}
 }
 
-// namesOf returns what each table of an array is called in the file.
-func namesOf(v reflect.Value) (list []string) {
+// namesOf returns what each table of an array is called in the file, and the place of the first table of each name.
+func namesOf(v reflect.Value) (list []string, first map[string]int) {
+	first = map[string]int{}
 	for i := range v.Len() {
-		list = append(list, nameOf(v.Index(i)))
+		name := nameOf(v.Index(i))
+		list = append(list, name)
+		if _, is := first[name]; !is {
+			first[name] = i
+		}
 	}
-	return list
+	return list, first
 }
 
 // named reports whether the elements are tables with a name. An array of others, as canaries, counts as one value.
