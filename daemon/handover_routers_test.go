@@ -38,18 +38,20 @@ func handingOver(t *testing.T, redis string, urls []string) (all []*running, set
 }
 
 // sharedTurns has conversations whose turns come in at both routers, by the worker that has them. The last turn of each
-// second one is the first router's.
+// second one is the first router's. Before the last turns, the routers have seen that no worker drains. A conversation that
+// was silent for 7 s is not moved, so as little as possible comes after those turns.
 func sharedTurns(t *testing.T, all []*running, n int) map[string][]*chatting {
 	t.Helper()
 	at := map[string][]*chatting{}
-	for i := range n {
-		c := &chatting{id: i}
-		w := ""
-		for turn := range 3 {
-			w, _ = c.turn(t, all[(i+turn)%2])
-			time.Sleep(60 * time.Millisecond) // the other router hears of it
+	chats := make([]chatting, n)
+	for turn, heard := range []time.Duration{100 * time.Millisecond, 2 * time.Second, 100 * time.Millisecond} {
+		clear(at)
+		for i := range chats {
+			chats[i].id = i
+			w, _ := chats[i].turn(t, all[(i+turn)%2])
+			at[w] = append(at[w], &chats[i])
 		}
-		at[w] = append(at[w], c)
+		time.Sleep(heard) // by the other router
 	}
 	return at
 }
@@ -76,7 +78,6 @@ func TestTwoRoutersMoveEachConversationOnce(t *testing.T) {
 			if len(at[leaves]) == 0 {
 				t.Fatal("no conversation lives at the worker that leaves")
 			}
-			time.Sleep(2 * time.Second) // it has been seen undrained
 			switch how {
 			case "command":
 				do(t, "POST", "http://"+all[0].AdminAddr()+"/api/v1/pools/main/workers/"+leaves+"/drain?hand_over=30s", "")
@@ -121,7 +122,6 @@ func TestRoutersWithOtherLists(t *testing.T) {
 	if theirs == 0 || theirs == len(at[leaves]) {
 		t.Fatalf("%d of the %d conversations at the worker that leaves are the first router's", theirs, len(at[leaves]))
 	}
-	time.Sleep(2 * time.Second)
 	set(1, "-"+urls[0], urls[1], urls[2])
 	eventually(t, "its conversations have moved", func() bool { return movesOf(all[1:], "moved") >= float64(theirs) })
 	time.Sleep(2 * time.Second)

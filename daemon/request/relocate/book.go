@@ -142,8 +142,12 @@ func (b *Book) Answered(t *Turn, now time.Time) {
 	c, waits, tip := b.find(t.Hashes), false, t.Hashes[len(t.Hashes)-1]
 	switch {
 	case t.Moves:
-		if c != nil && c.Request == nil && c.tip == tip && c.stays == held && c.Worker != t.Worker {
+		switch {
+		case c == nil || c.Request != nil || c.tip != tip || c.Worker == t.Worker:
+		case c.stays == held:
 			b.arrive(c, t.Worker)
+		default: // this router has not seen yet that the old worker leaves
+			c.Worker = t.Worker
 		}
 		return
 	case c == nil:

@@ -62,6 +62,19 @@ func TestWhoMovesAConversation(t *testing.T) {
 	}
 }
 
+// TestAMoveBeforeTheDrainIsSeen: two routers see at different times that a worker leaves. What the first one has moved by
+// then, the second one does not hold there.
+func TestAMoveBeforeTheDrainIsSeen(t *testing.T) {
+	now := time.Unix(1000, 0)
+	b := newBook(1 << 20)
+	b.Answered(&Turn{Worker: "a", Hashes: grow(1, 2), Tokens: 2000}, now)
+	b.Answered(&Turn{Worker: "b", Hashes: grow(1, 2), Tokens: 2000, Moves: true}, now)
+	p := b.Plan("a", now, now.Add(time.Minute))
+	if at := b.Home(grow(1, 3), now); at != "" || len(p.all) != 0 {
+		t.Errorf("the next turn goes to %q; %d conversations are held", at, len(p.all))
+	}
+}
+
 // TestOthersAreBounded: requests of other routers push none of this one's conversations out.
 func TestOthersAreBounded(t *testing.T) {
 	now := time.Unix(1000, 0)
