@@ -52,7 +52,7 @@ func TestAPrefillerIsReplaced(t *testing.T) {
 					t.Fatal(err)
 				}
 				replace = func() {
-					checked = time.Now().Add(400 * time.Millisecond)
+					checked = time.Now().Add(100 * time.Millisecond) // of the half second that a prompt waits at least
 					write(t, r.file, strings.Replace(string(text), e.first, twin.URL, 1))
 					if err := r.Reload(); err != nil {
 						t.Error(err)
