@@ -129,11 +129,12 @@ func (p *pool) tend(ctx context.Context) {
 }
 
 // lookAtChange has the vigil look after a change of a worker. It looks at all of them: in a large fleet whose workers
-// come up or go down together, each of their changes would take a millisecond, so most of them wait for tend.
+// come up or go down together, each of their changes would take a millisecond, so most of them wait for tend. Of 100
+// workers or fewer none waits.
 func (p *pool) lookAtChange() {
 	rest := time.Duration(len(p.set.Load().conf.Workers)-100) * 10 * time.Microsecond
-	was, now := p.looked.Load(), time.Now().UnixNano()
-	if now-was >= int64(rest) && p.looked.CompareAndSwap(was, now) {
+	if now := time.Now().UnixNano(); now-p.looked.Load() >= int64(rest) {
+		p.looked.Store(now)
 		p.look()
 	}
 }
