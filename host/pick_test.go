@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"bytes"
 	"log/slog"
@@ -114,7 +115,8 @@ func TestPickDoesNotAllocate(t *testing.T) {
 
 // TestMemoryOfAllocatingGuest: a guest that allocates 1 KiB a pick stays small, since wp_maint lets it collect.
 func TestMemoryOfAllocatingGuest(t *testing.T) {
-	s := load(t, newHost(t, Config{}), goGuest(t), Options{Values: map[string]string{"allocate": "true"}})
+	// A collection of the guest may take longer than the default time of a pick, where other processes have the processor.
+	s := load(t, newHost(t, Config{PickTime: time.Second}), goGuest(t), Options{Values: map[string]string{"allocate": "true"}})
 	f := frame(4, 1)
 	picks := 200_000
 	if testing.Short() || raceEnabled {
