@@ -1,15 +1,14 @@
 package host
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"bytes"
-	"log/slog"
 
 	"github.com/warmpath/warmpath/daemon/lab/waittest"
 	"github.com/warmpath/warmpath/sdk/abi"

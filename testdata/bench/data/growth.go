@@ -156,8 +156,8 @@ const seldomAsked = "\nhealth_interval = \"5m\"\nscrape_interval = \"5m\""
 
 // idleShare is the daemon's CPU in ms a second while nobody asks it.
 func idleShare(p *rig.Proc) float64 {
-	const seconds = 4
-	time.Sleep(3 * time.Second) // it has just started
+	const seconds = 10
+	settle(p)
 	before := p.CPU()
 	time.Sleep(seconds * time.Second)
 	return float64((p.CPU() - before).Microseconds()) / 1e3 / seconds
@@ -192,7 +192,7 @@ func (b *bench) growPools(workers []string) error {
 			return err
 		}
 		started := time.Since(began).Seconds()
-		time.Sleep(2 * time.Second)
+		settle(p)
 		rss[n] = float64(p.RSS()) / (1 << 20)
 		if n == few {
 			p.Stop()
@@ -231,7 +231,7 @@ func (b *bench) growMetrics(workers []string) error {
 		return err
 	}
 	defer p.Stop()
-	time.Sleep(2 * time.Second)
+	settle(p)
 	const scrapes = 10
 	series, before := 0, p.CPU()
 	for range scrapes {
