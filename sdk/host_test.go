@@ -75,7 +75,10 @@ func TestLog(t *testing.T) {
 }
 
 // A cost that is no number, as 0/0 of a worker that nothing is known of, is the worst: it does not keep the others out.
+// Each is logged.
 func TestRankingOfNoNumbers(t *testing.T) {
+	h := &sdktest.Host{}
+	h.Use(t)
 	nan := math.NaN()
 	for _, costs := range [][]float64{{nan, 2, 1, 3}, {2, nan, 1}, {nan, nan, nan, nan, nan, 1, nan}, {3, nan, 4, nan, 5, 6, 1}} {
 		f := sdktest.NewFrame(len(costs))
@@ -86,6 +89,9 @@ func TestRankingOfNoNumbers(t *testing.T) {
 		if got := k.Choose(sdk.NewRequest(&f.Header, make([]uint32, len(costs)))).Row(); costs[got] != 1 {
 			t.Errorf("of %v the best is row %d", costs, got)
 		}
+	}
+	if len(h.Lines) != 10 || h.Lines[0].Level != sdk.Warn {
+		t.Errorf("%d lines %v; want a warning for each cost that is no number", len(h.Lines), h.Lines)
 	}
 }
 

@@ -23,20 +23,21 @@ type rankedWorker struct {
 
 // Enter ranks worker i, w, at cost; the smallest is best. Enter workers by ascending index. Ties go to the fewest in
 // flight, then the fewest sent, each per unit of weight, then the index. A cost that is no number, as 0/0, is the
-// worst.
+// worst, and the router's log says so.
 func (k *Ranking) Enter(i int, w *Worker, cost float64) {
-	if k.n < len(k.at) || cost <= k.at[len(k.at)-1].cost {
+	if k.n < len(k.at) || !(cost > k.at[len(k.at)-1].cost) { // NaN too
 		k.insert(rankedWorker{cost, w, i})
 	}
 }
 
 func (k *Ranking) insert(p rankedWorker) {
+	if math.IsNaN(p.cost) { // it compares with nothing: the first would keep all others out
+		Log(Warn, "a cost is no number, as 0/0 gives: its worker is ranked last")
+		p.cost = math.Inf(1)
+	}
 	i := k.n
 	if i < len(k.at) {
 		k.n++
-		if math.IsNaN(p.cost) { // it compares with nothing: the first would keep all others out
-			p.cost = math.Inf(1)
-		}
 	} else {
 		i--
 		if !p.before(&k.at[i]) {

@@ -219,7 +219,9 @@ func (s *scene) awaitMoves(ctx context.Context, want int) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%v of %d conversations have moved, %w", n, want, err)
+			failed, _ := s.router.admin.sum(context.WithoutCancel(ctx),
+				`warmpath_conversation_moves_total{pool="main",result="failed"`)
+			return fmt.Errorf("%v of %d conversations have moved, %v could not (%v)", n, want, failed, err)
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

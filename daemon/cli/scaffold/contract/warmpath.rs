@@ -626,12 +626,13 @@ pub struct Ranking<'a> {
 
 impl<'a> Ranking<'a> {
     /// Ranks worker i at a cost; the smallest is best. Enter workers by ascending index. Ties go to the fewest in flight,
-    /// then the fewest sent, each per unit of weight, then the index. A cost that is no number is the worst.
+    /// then the fewest sent, each per unit of weight, then the index. A cost that is no number is the worst,
+    /// and the router's log says so.
     pub fn enter(&mut self, i: usize, w: &'a Row, cost: f64) {
-        if self.best.len() == 4 && !(cost <= self.best[3].0) {
+        if self.best.len() == 4 && cost > self.best[3].0 {
             return;
         }
-        let p = (if cost.is_nan() { f64::INFINITY } else { cost }, w, i);
+        let p = (if cost.is_nan() { no_number() } else { cost }, w, i);
         let at = self.best.iter().position(|q| before(&p, q)).unwrap_or(self.best.len());
         self.best.insert(at, p);
         self.best.truncate(4);
@@ -644,6 +645,14 @@ impl<'a> Ranking<'a> {
         }
         to(self.best.first().map_or(DECLINE, |b| b.2 as i32), 0)
     }
+}
+
+fn no_number() -> f64 {
+    #[cfg(target_arch = "wasm32")]
+    let said = "a cost is no number, as 0/0 gives: its worker is ranked last";
+    #[cfg(target_arch = "wasm32")]
+    unsafe { log(LEVEL_WARN, said.as_ptr(), said.len() as u32) };
+    f64::INFINITY
 }
 
 fn before(p: &(f64, &Row, usize), q: &(f64, &Row, usize)) -> bool {

@@ -605,11 +605,16 @@ export class Ranking {
   n: i32 = 0;
 
   // Ranks worker i at a cost; the smallest is best. Enter workers by ascending index. Ties go to the fewest in flight, then
-  // the fewest sent, each per unit of weight, then the index. A cost that is no number is the worst.
+  // the fewest sent, each per unit of weight, then the index. A cost that is no number is the worst, and the
+  // router's log says so.
   enter(i: u32, cost: f64): void {
     const best = this.best, costs = this.costs;
-    if (this.n == 4 && !(cost <= costs[3])) return;
-    if (isNaN(cost)) cost = Infinity;
+    if (this.n == 4 && cost > costs[3]) return;
+    if (isNaN(cost)) {
+      const said = String.UTF8.encode("a cost is no number, as 0/0 gives: its worker is ranked last");
+      log(LEVEL_WARN, changetype<usize>(said), said.byteLength);
+      cost = Infinity;
+    }
     let at = this.n;
     for (; at > 0 && (cost < costs[at - 1] || (cost == costs[at - 1] && idler(worker(i), worker(best[at - 1])))); at--) {
       best[at] = best[at - 1];

@@ -607,11 +607,14 @@ pub const Ranking = struct {
     };
 
     /// Ranks worker i at a cost; the smallest is best. Enter workers by ascending index. Ties go to the fewest in flight,
-    /// then the fewest sent, each per unit of weight, then the index. A cost that is no number is the worst.
+    /// then the fewest sent, each per unit of weight, then the index. A cost that is no number is the worst,
+    /// and the router's log says so.
     pub fn enter(k: *Ranking, i: usize, w: *const Row, cost: f64) void {
         const nan = cost != cost;
+        const said = "a cost is no number, as 0/0 gives: its worker is ranked last";
+        if (nan and builtin.cpu.arch == .wasm32) host.log(LEVEL_WARN, said, said.len);
         const p: Ranked = .{ .cost = if (nan) std.math.inf(f64) else cost, .worker = w, .row = i };
-        if (k.n == 4 and (nan or !p.before(k.best[3]))) return;
+        if (k.n == 4 and !p.before(k.best[3])) return;
         if (k.n < 4) k.n += 1;
         var at = k.n - 1;
         while (at > 0 and p.before(k.best[at - 1])) : (at -= 1) k.best[at] = k.best[at - 1];
