@@ -41,7 +41,7 @@ KUBESCORE   = github.com/zegl/kube-score/cmd/kube-score@v1.20.0
 
 .DEFAULT_GOAL = help
 .PHONY: image chart release noted $(RELEASES:%=release-%)
-.PHONY: help build modules strategies run test race hammers night chartcheck sbomcheck imagecheck mutants fuzz bench faults attacks incidents signs pairs soak policies torture labcells labcheck clients aliases check install uninstall
+.PHONY: help build modules strategies run test race hammers night chartcheck sbomcheck imagecheck mutants fuzz bench faults attacks incidents signs pairs rolling soak policies torture labcells labcheck clients aliases check install uninstall
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -139,6 +139,9 @@ signs: build ## the judge at 10,000 random fleets; what may speak against a work
 
 pairs: build ## 10,000 random requests to prefillers and decoders of each engine and connector, with failures: a line each; PAIRS='-connector REGEXP' for some
 	@testdata/run trials/pairs -bin bin/warmpath $(PAIRS)
+
+rolling: build ## eight workers replaced one by one under agents' load, with and without a hand-over: a JSON line each; ROLLING='-seed 2'
+	@testdata/run trials/rolling -bin bin/warmpath $(ROLLING)
 
 night: ## what is too long for each change: the steps of .ci/night.txt, or STEPS of them; some 70 minutes
 	$(MAKE) -k SIGNS='-seconds 15 -run "^(done|abort|503|429|401|404|page|reset|health-503-once)"' $(STEPS)

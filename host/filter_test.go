@@ -12,7 +12,7 @@ import (
 )
 
 // filtering assembles a module that chooses row 0, and filters by what its wp_filter does. max_tokens is at 1076, the
-// order area behind 64 rows at 13064.
+// order area behind 64 rows at 13072.
 func filtering(t *testing.T, marker, filter string) []byte {
 	t.Helper()
 	b, err := wasmtest.Assemble(fmt.Sprintf(`(module
@@ -49,7 +49,7 @@ func TestFilter(t *testing.T) {
 				kept, reject, fallback, words)
 		}
 	}
-	both := "i32.const 13064 i32.const 3 i32.store i32.const 13068 i32.const 1 i32.store "
+	both := "i32.const 13072 i32.const 3 i32.store i32.const 13076 i32.const 1 i32.store "
 	f(both+"i64.const 0x0007_0000_0002", Options{}, "[1 3]", 0, "", "")
 	f(both+"i64.const 1", Options{}, "[3]", 0, "", "")
 	f("i64.const 0", Options{}, "[]", 0, "", "")
@@ -61,7 +61,7 @@ func TestFilter(t *testing.T) {
 	f("loop br 0 end unreachable", Options{}, "[0 1 2 3]", 503, "fuel", "fuel")
 	f("i64.const 5", Options{}, "[0 1 2 3]", 503, "bad_index", "keeps 5 of 4 rows")
 	f("i64.const 0xffff_fffd", Options{}, "[0 1 2 3]", 503, "bad_index", "keeps -3 of 4 rows")
-	f("i32.const 13064 i32.const 4 i32.store i64.const 1", Options{}, "[0 1 2 3]", 503, "bad_index", "keeps row 4 of 4")
+	f("i32.const 13072 i32.const 4 i32.store i64.const 1", Options{}, "[0 1 2 3]", 503, "bad_index", "keeps row 4 of 4")
 }
 
 // A chain is the filters and then the strategy itself, if it filters too. An older module's wp_filter means nothing.

@@ -10,7 +10,7 @@ import (
 // A module of an older version runs unchanged: it gets its own layout of a frame that is filled for the newest, over
 // every size of a fleet, and its order is read where its version has it.
 func TestModulesOfOlderVersions(t *testing.T) {
-	for _, module := range []string{"abi_1_0", "abi_1_1"} {
+	for _, module := range []string{"abi_1_0", "abi_1_1", "abi_1_2"} {
 		s := load(t, newHost(t, Config{}), wat(t, module), Options{})
 		for _, n := range []int{1, 2, 16, 64, 65, 300} {
 			f := frame(n, 0)
@@ -19,6 +19,7 @@ func TestModulesOfOlderVersions(t *testing.T) {
 				f.Rows[i].HeldTokens, f.Rows[i].SharedTokens = 1<<32-1, 1<<32-1
 			}
 			f.Header.Caller, f.Header.Parent, f.Header.Configured = 1<<63, 1<<63, 7
+			f.Header.Gap, f.Header.Uneven = 1e9, 1<<32-1
 			r := s.Pick(f)
 			if r.Fallback != "" || r.Row != n-1 || len(r.Order) != n || r.Order[0] != int32(n-1) || n > 1 && r.Order[1] != 0 {
 				t.Errorf("%s, %d workers: %+v (%s)", module, n, r, s.Stats().LastError)

@@ -26,7 +26,7 @@ func naming(t *testing.T, marker string, wants, row, named, alternative int) []b
 			i32.const 1252 i32.const %d i32.store
 			i32.const 1144 i32.const 1 i32.store
 			i32.const %d global.get $rows i32.const %d i32.mul i32.add i32.const %d i32.store
-			i64.const %d))`, marker, wants, named, 1024+abi.HeaderSize, abi.RowSize, alternative, row))
+			i64.const %d))`, marker, wants, named, 1024+264, abi.RowSize, alternative, row))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,6 +41,9 @@ const (
 // Streams reports whether the client asked for a stream.
 func (r *Request) Streams() bool { return r.Flags&abi.HeaderStream != 0 }
 
+// Final reports whether the client says that no request of the session follows.
+func (r *Request) Final() bool { return r.Flags&abi.HeaderFinal != 0 }
+
 // FromEvents reports whether the match counts of all workers come from their KV events; otherwise some workers have
 // those of the routed history, and [Worker].Live reports which have not.
 func (r *Request) FromEvents() bool { return r.Flags&abi.HeaderEvents != 0 }

@@ -15,7 +15,7 @@ import (
 // TestPluginCheckOfPairs: what a module does that names pairs. Its frame of 1.2 stands at 1024 and has room for 64 rows.
 func TestPluginCheckOfPairs(t *testing.T) {
 	const note = "it asks for prefillers and has named none"
-	order := 1024 + abi.HeaderSize + 64*abi.RowSize
+	order := 1024 + 264 + 64*abi.RowSize
 	f := func(what, pick, wrong string, pairs, alone bool, notes string) {
 		t.Helper()
 		wasm, err := wasmtest.Assemble(fmt.Sprintf(`(module (memory (export "memory") 1)

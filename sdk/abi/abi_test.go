@@ -46,7 +46,7 @@ func TestLayouts(t *testing.T) {
 		}
 	}
 	f(Layouts[0], 64, HeaderSize+64*RowSize, HeaderSize+64*(RowSize+OrderSize))
-	f(Layouts[1], 64, HeaderSize+64*RowSize, HeaderSize+64*(RowSize+OrderSize))
+	f(Layouts[1], 64, 264+64*184, 264+64*188)
 	f(Layouts[2], 64, 192+64*160, 192+64*164)
 	f(Layouts[3], 64, 128+64*128, 128+64*132)
 	f(Layouts[3], 1, 256, 260)

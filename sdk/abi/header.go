@@ -3,7 +3,7 @@ package abi
 import "math"
 
 // Header describes one request. Offsets are in the comments; a test compares them with the compiler's. A module made
-// for 1.0 gets the first 128 bytes, one for 1.1 the first 192.
+// for 1.0 gets the first 128 bytes, one for 1.1 the first 192, one for 1.2 the first 264.
 type Header struct {
 	Version      uint32  // 0: of the layout: major<<16 + minor
 	HeaderBytes  uint32  // 4: size of the header
@@ -77,10 +77,15 @@ type Header struct {
 	MeanPrompt float32 // 252: prompt tokens of a request in flight; 0 = none is
 	KVInFlight float32 // 256: part of the workers' KV caches that prompts in flight have; 1 = not known
 	Uneven     uint32  // 260: 1 if a worker has another weight than 1, or is in slow start
+
+	// Since 1.3.
+
+	Gap      float32 // 264: mean seconds between requests of a session of such clients, by those before; 0 = not known
+	Reserved uint32  // 268: 0
 }
 
 // HeaderSize is the bytes of a Header.
-const HeaderSize = 264
+const HeaderSize = 272
 
 // Need returns the tokens of KV that the request will hold: its prompt and the answer that is expected.
 func (h *Header) Need() float64 {
@@ -106,6 +111,7 @@ const (
 	HeaderTokens                     // the prompt's ids are known, and one block of the rows is one token; since 1.1
 	HeaderAnswer                     // for the worker that answers; another one may compute the prompt; since 1.2
 	HeaderPrefill                    // for the worker that computes the prompt; another one answers; since 1.2
+	HeaderFinal                      // the client says that no request of the session follows; since 1.3
 )
 
 // Kinds of Header.Endpoint. A request through another door, as SageMaker's, has the kind that its body has.

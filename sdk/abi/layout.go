@@ -20,7 +20,7 @@ type Layout struct {
 // newest.
 var Layouts = []Layout{
 	{Marker: Marker, Version: Version, HeaderBytes: HeaderSize, RowBytes: RowSize},
-	{Marker: "warmpath_abi_1_2", Version: 1<<16 | 2, HeaderBytes: HeaderSize, RowBytes: RowSize},
+	{Marker: "warmpath_abi_1_2", Version: 1<<16 | 2, HeaderBytes: 264, RowBytes: RowSize},
 	{Marker: "warmpath_abi_1_1", Version: 1<<16 | 1, HeaderBytes: 192, RowBytes: 160},
 	{Marker: "warmpath_abi_1_0", Version: 1 << 16, HeaderBytes: 128, RowBytes: 128},
 }

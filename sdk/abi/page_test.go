@@ -36,7 +36,7 @@ func TestPage(t *testing.T) {
 		"exports": functions(Exports),
 		"imports": functions(Imports),
 		"headerflags": s.values(t, "HeaderStream", []any{HeaderStream, HeaderEvents, HeaderTokens, HeaderAnswer,
-			HeaderPrefill}),
+			HeaderPrefill, HeaderFinal}),
 		"rowflags": s.values(t, "RowSlowStart", []any{RowSlowStart, RowStale, RowLive, RowAdapter, RowAdapterWaiting,
 			RowAdaptersFull, RowPrefill, RowDecode, RowJoins}),
 		"endpoints": s.values(t, "EndpointOther", []any{EndpointOther, EndpointCompletions, EndpointChat, EndpointResponses,

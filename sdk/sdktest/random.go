@@ -51,6 +51,7 @@ func (f *Frame) Randomize(rng *rand.Rand, n int) {
 		f.Header.Turn, f.Header.SinceLast, f.Header.Last = 1+rng.Uint32N(50), 60*rng.Float32(), int32(rng.IntN(n+1))-1
 		f.Header.Parent, f.Header.ParentRow = rng.Uint64(), int32(rng.IntN(n+1))-1
 		f.Header.ExpectedOutput, f.Header.ExpectedTurns = rng.Uint32N(2000), rng.Uint32N(40)
+		f.Header.Gap = 60 * rng.Float32()
 	}
 	if rng.IntN(2) == 0 {
 		f.Header.InvBWL1 = 1e-5 * rng.Float32()

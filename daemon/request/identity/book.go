@@ -29,8 +29,12 @@ type Talk struct {
 // Kind is conversations that are alike: those of one API key's agents of one make.
 type Kind struct{ Owner, By string }
 
-// habit is how long the conversations of a kind are: the turns of those that began of late, so far.
-type habit struct{ begun, turns float64 }
+// habit is how long the conversations of a kind are, by the turns of those that began of late so far, and how many
+// seconds pass between two turns.
+type habit struct{ begun, turns, seconds, gaps float64 }
+
+// longestGap is the longest silence that counts as a gap between two turns: after a longer one a person has come back.
+const longestGap = 10 * time.Minute
 
 // Book counts the turns of conversations. It keeps those that were used last, at least maxTalks. It is safe for
 // concurrent use.
@@ -78,6 +82,14 @@ func (b *Book) Look(k Key, of Kind) (t Talk, more float64) {
 	return t, (prior.turns+h.turns)/(prior.begun+h.begun) - 1
 }
 
+// Gap returns the mean seconds between two turns of conversations of a kind, 0 if that is not known.
+func (b *Book) Gap(of Kind) float64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h := b.kinds[of]
+	return h.seconds / max(1, h.gaps)
+}
+
 // assumed is a prior that is added to the observed counts of each kind: agents' sessions are long. Conversations that
 // have just begun count as if they ended there, and without it the first ones of a kind, or many that begin at once,
 // would make all look short. Seven of one turn each outweigh it.
@@ -99,8 +111,11 @@ func (b *Book) Turn(k Key, of Kind, worker uint64, at time.Time) {
 		h.begun++
 	}
 	h.turns++
+	if gap := at.Sub(t.Last); t.Turns > 0 && gap >= 0 && gap < longestGap {
+		h.seconds, h.gaps = h.seconds+gap.Seconds(), h.gaps+1
+	}
 	if h.begun > fresh {
-		h = habit{h.begun / 2, h.turns / 2}
+		h = habit{begun: h.begun / 2, turns: h.turns / 2, seconds: h.seconds / 2, gaps: h.gaps / 2}
 	}
 	if known || len(b.kinds) < maxKinds {
 		b.kinds[of] = h

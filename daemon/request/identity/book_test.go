@@ -41,6 +41,22 @@ func TestTurns(t *testing.T) {
 	f(k, codex, Talk{}, seen)
 }
 
+// TestGap: the gap of a kind is that between the turns of one conversation. A night is none.
+func TestGap(t *testing.T) {
+	b, at := NewBook(), time.Unix(1000, 0)
+	for i := range 3 {
+		b.Turn(b.Of("a", fmt.Sprint(i)), codex, 1, at.Add(time.Duration(i)*time.Second))
+		b.Turn(b.Of("a", fmt.Sprint(i)), codex, 1, at.Add(time.Duration(5+2*i)*time.Second))
+	}
+	b.Turn(b.Of("a", "0"), codex, 1, at.Add(8*time.Hour))
+	if got := b.Gap(codex); got != 6 {
+		t.Errorf("a gap of %v s; want 6", got)
+	}
+	if got := b.Gap(Kind{Owner: "b"}); got != 0 {
+		t.Errorf("a gap of %v s of a kind that nobody has seen", got)
+	}
+}
+
 // TestHabits: how long the conversations of a kind are follows those of late.
 func TestHabits(t *testing.T) {
 	b, at := NewBook(), time.Unix(1000, 0)

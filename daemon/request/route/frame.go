@@ -18,6 +18,9 @@ func describe(f *host.Frame, p *Pool, a *Ask, tenant, id string) {
 	if r.Stream {
 		h.Flags |= abi.HeaderStream
 	}
+	if a.Claim.Final {
+		h.Flags |= abi.HeaderFinal
+	}
 	h.Flags |= uint32(a.Leg)
 	h.Model = hashOf(r.Model)
 	h.Session = hashIn(tenant, id)

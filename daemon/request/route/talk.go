@@ -76,6 +76,7 @@ func (t *talk) describe(p *Pool, a *Ask, f *fleet) {
 	}
 	known, more := p.book.Look(t.key, t.of)
 	h.Turn, h.ExpectedTurns = known.Turns+1, uint32(min(more, math.MaxUint32))
+	h.Gap = float32(p.book.Gap(t.of))
 	if known.Turns > 0 {
 		h.SinceLast = float32(max(0, a.At.Sub(known.Last).Seconds()))
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/request/session"
+	"github.com/warmpath/warmpath/sdk/abi"
 )
 
 // TestConversation: a strategy is told which turn of its session a request is, where the turn before went, how long ago
@@ -56,8 +57,23 @@ func TestConversation(t *testing.T) {
 		t.Error("two tenants' sessions of one name have one number, or a session of nobody's another than before")
 	}
 	f("no name", Claim{}, 1, 0, "", "", 0)
+	gap := func(c Claim, want float32, final bool) {
+		t.Helper()
+		if h := &s.chosen(s.ask(first, c)).fleet.frame.Header; h.Gap != want || h.Flags&abi.HeaderFinal != 0 != final {
+			t.Errorf("a gap of %v s, flags %b; want %v s, final %v", h.Gap, h.Flags, want, final)
+		}
+	}
+	gap(claim, 0, false)
+	turn(claim, 100)
 	last := claim
 	last.Final = true
+	gap(last, 30, true)
+	fresh := claim
+	fresh.Key.ID = "new"
+	gap(fresh, 30, false)
+	strange := fresh
+	strange.By = "Thread-Id"
+	gap(strange, 0, false)
 	turn(last, 0)
 	f("after its end", claim, 1, 0, "", began, 0)
 }

@@ -39,12 +39,6 @@
 //
 //	testdata/run lab/check -adapters -demand
 //
-// With -rolling eight workers are drained, ended and started again one by one, each with an empty cache, while agents
-// without names use them. It prints what the clients saw before and during that: with all workers left alone, by plain
-// drains, and by drains with a hand-over.
-//
-//	testdata/run lab/check -rolling -speed 1
-//
 // With -syncs a trainer gives eight workers new weights a hundred times, through the router, while agents use them:
 // once for each mode of a pause, and once without updates (still). It prints how many turns failed, how many requests
 // the workers served from blocks of other weights, how many answers had the label of others, and the hit rate. Mode

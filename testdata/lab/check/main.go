@@ -86,25 +86,17 @@ func main() {
 	n := flag.Uint64("seeds", 8, "loads, each of a seed of its own, at the same time on a daemon of its own")
 	tiers := flag.String("tiers", "", "instead, what the tier's rows are worth in these scenarios, as G,L")
 	trace := flag.String("trace", "", "of -tiers: the file of a scenario that plays a trace")
-	speed := flag.Float64("speed", 4, "of -tiers, -adapters and -rolling (use 1): simulated seconds in a second")
+	speed := flag.Float64("speed", 4, "of -tiers, -adapters and -syncs: simulated seconds in a second")
 	seconds := flag.Int("for", 600, "of -tiers: simulated seconds in which requests begin")
 	queues := flag.String("queues", "", "instead, what each key sees in these scenarios of a queue, as flood,keys")
 	adapters := flag.Bool("adapters", false, "instead, 200 LoRA adapters over 8 workers with 8 places each")
 	demand := flag.Bool("demand", false, "of -adapters: the daemon loads them when they are asked for")
-	roll := flag.Bool("rolling", false, "instead, eight workers that are replaced one by one while agents use them")
 	modes := flag.String("syncs", "", "instead, a hundred updates of the weights by each of these modes of a pause: "+
 		"still,abort,wait,keep,keep-reset")
 	between := flag.Duration("between", 20*time.Second, "of -syncs: from one update to the next, in simulated time")
 	flag.Parse()
 	if *modes != "" {
 		if err := checkSyncs(context.Background(), *modes, *between, *first, *speed); err != nil {
-			fmt.Fprintln(os.Stderr, "labcheck:", err)
-			os.Exit(1)
-		}
-		return
-	}
-	if *roll {
-		if err := checkRolling(context.Background(), *first, *speed); err != nil {
 			fmt.Fprintln(os.Stderr, "labcheck:", err)
 			os.Exit(1)
 		}

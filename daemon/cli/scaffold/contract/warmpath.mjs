@@ -4,7 +4,7 @@ import fs from "node:fs";
 // The records: offset and type of each field.
 const records = {
   Header: {
-    size: 264,
+    size: 272,
     version: [0, "u32"],
     header_bytes: [4, "u32"],
     row_bytes: [8, "u32"],
@@ -62,6 +62,8 @@ const records = {
     mean_prompt: [252, "f32"],
     kv_in_flight: [256, "f32"],
     uneven: [260, "u32"],
+    gap: [264, "f32"],
+    reserved: [268, "u32"],
   },
   Row: {
     size: 184,

@@ -21,7 +21,7 @@ pub const FLAG_BIND: u16 = 1; // bind the request's session to the chosen worker
 pub const FLAG_ONLY: u16 = 2; // no worker but the chosen one and those in the order area may get the request; since 1.2
 
 // HeaderSize is the bytes of a Header.
-pub const HEADER_SIZE: u32 = 264;
+pub const HEADER_SIZE: u32 = 272;
 
 // Bits of Header.Flags.
 pub const HEADER_STREAM: u32 = 1; // the client asked for a stream
@@ -29,6 +29,7 @@ pub const HEADER_EVENTS: u32 = 2; // the matches of all rows come from the worke
 pub const HEADER_TOKENS: u32 = 4; // the prompt's ids are known, and one block of the rows is one token; since 1.1
 pub const HEADER_ANSWER: u32 = 8; // for the worker that answers; another one may compute the prompt; since 1.2
 pub const HEADER_PREFILL: u32 = 16; // for the worker that computes the prompt; another one answers; since 1.2
+pub const HEADER_FINAL: u32 = 32; // the client says that no request of the session follows; since 1.3
 
 // Kinds of Header.Endpoint. A request through another door, as SageMaker's, has the kind that its body has.
 pub const ENDPOINT_OTHER: u32 = 0;
@@ -161,7 +162,7 @@ pub const REASON_COST: u16 = 10; // the least cost, of whatever the strategy rec
 pub const REASON_OWN: u16 = 256; // ReasonOwn is the first code that is free for a strategy's own reasons.
 
 /// Header describes one request. Offsets are in the comments; a test compares them with the compiler's. A module made
-/// for 1.0 gets the first 128 bytes, one for 1.1 the first 192.
+/// for 1.0 gets the first 128 bytes, one for 1.1 the first 192, one for 1.2 the first 264.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub struct Header {
@@ -222,8 +223,10 @@ pub struct Header {
     pub mean_prompt: f32, // 252: prompt tokens of a request in flight; 0 = none is
     pub kv_in_flight: f32, // 256: part of the workers' KV caches that prompts in flight have; 1 = not known
     pub uneven: u32, // 260: 1 if a worker has another weight than 1, or is in slow start
+    pub gap: f32, // 264: mean seconds between requests of a session of such clients, by those before; 0 = not known
+    pub reserved: u32, // 268: 0
 }
-const _: () = assert!(core::mem::size_of::<Header>() == 264);
+const _: () = assert!(core::mem::size_of::<Header>() == 272);
 
 /// Row describes one candidate worker: every row is up and lists the model. Learning is the host's; these are its
 /// results as of the request's arrival. A module made for 1.0 gets the first 128 bytes, one for 1.1 the first 160.

@@ -18,7 +18,7 @@ export const FLAG_BIND: u16 = 1; // bind the request's session to the chosen wor
 export const FLAG_ONLY: u16 = 2; // no worker but the chosen one and those in the order area may get the request; since 1.2
 
 // HeaderSize is the bytes of a Header.
-export const HEADER_SIZE: u32 = 264;
+export const HEADER_SIZE: u32 = 272;
 
 // Bits of Header.Flags.
 export const HEADER_STREAM: u32 = 1; // the client asked for a stream
@@ -26,6 +26,7 @@ export const HEADER_EVENTS: u32 = 2; // the matches of all rows come from the wo
 export const HEADER_TOKENS: u32 = 4; // the prompt's ids are known, and one block of the rows is one token; since 1.1
 export const HEADER_ANSWER: u32 = 8; // for the worker that answers; another one may compute the prompt; since 1.2
 export const HEADER_PREFILL: u32 = 16; // for the worker that computes the prompt; another one answers; since 1.2
+export const HEADER_FINAL: u32 = 32; // the client says that no request of the session follows; since 1.3
 
 // Kinds of Header.Endpoint. A request through another door, as SageMaker's, has the kind that its body has.
 export const ENDPOINT_OTHER: u32 = 0;
@@ -158,7 +159,7 @@ export const REASON_COST: u16 = 10; // the least cost, of whatever the strategy 
 export const REASON_OWN: u16 = 256; // ReasonOwn is the first code that is free for a strategy's own reasons.
 
 // Header describes one request. Offsets are in the comments; a test compares them with the compiler's. A module made
-// for 1.0 gets the first 128 bytes, one for 1.1 the first 192.
+// for 1.0 gets the first 128 bytes, one for 1.1 the first 192, one for 1.2 the first 264.
 @unmanaged
 export class Header {
   version: u32; // 0: of the layout: major<<16 + minor
@@ -218,6 +219,8 @@ export class Header {
   mean_prompt: f32; // 252: prompt tokens of a request in flight; 0 = none is
   kv_in_flight: f32; // 256: part of the workers' KV caches that prompts in flight have; 1 = not known
   uneven: u32; // 260: 1 if a worker has another weight than 1, or is in slow start
+  gap: f32; // 264: mean seconds between requests of a session of such clients, by those before; 0 = not known
+  reserved: u32; // 268: 0
 
   // Turns the request away with a status, 400 to 599, and a text, of which 256 bytes count. The client is asked to come
   // again after so many seconds; 0 = the host's estimate. Return what it returns.
