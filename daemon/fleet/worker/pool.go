@@ -350,6 +350,14 @@ func (p *Pool) Takers(now time.Time) (ids []string) {
 	return ids
 }
 
+// Prefills reports whether a request at a worker waits for its first byte.
+func (p *Pool) Prefills(id string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := p.fleet.find(id)
+	return w != nil && w.queue.tokens > 0
+}
+
 // At returns the configured worker of a slot, or nil.
 func (p *Pool) At(slot uint32) *Worker {
 	p.mu.Lock()

@@ -84,8 +84,9 @@ const (
 // Configure.
 type Book struct {
 	// All are set before the first plan.
-	Tier  func() bool                // whether the workers share a tier; nil = they do not
-	Token func(model string) float64 // bytes of a token's KV, 0 if they are not known; nil = they are not
+	Prefills func(worker string) bool   // whether a request waits there for its first byte; nil = none does
+	Tier     func() bool                // whether the workers share a tier; nil = they do not
+	Token    func(model string) float64 // bytes of a token's KV, 0 if they are not known; nil = they are not
 
 	Told, Asked Calls                        // hand-overs that other routers are to begin, and those that they ask for
 	Routers     atomic.Int32                 // that share a history, this one too; 0 = 1

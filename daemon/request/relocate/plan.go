@@ -26,6 +26,11 @@ const (
 	// its begin it may not be: a worker that has come lately gets those of the one that leaves, as nobody waits there.
 	slack = 2
 
+	// calm bounds how long a piece waits for a moment in which no client waits for a first byte at its worker. The engine
+	// would compute both prompts in one step. What moves later has its next turn there less often: with 2 s a fifth of the
+	// tokens are moved in vain.
+	calm = 500 * time.Millisecond
+
 	// again is how soon a plan is asked again that waits for something.
 	again = 50 * time.Millisecond
 )
@@ -134,7 +139,7 @@ func (p *Plan) order(now time.Time) {
 		i := slices.IndexFunc(p.targets, func(l *target) bool { return l.to == id })
 		if i < 0 {
 			i = len(p.targets)
-			p.targets = append(p.targets, &target{to: id})
+			p.targets = append(p.targets, &target{to: id, free: now})
 		}
 		p.targets[i].gone, p.targets[i].talks = false, talks[id]
 		p.mean += float64(talks[id]) / float64(len(workers))
@@ -165,6 +170,10 @@ func (p *Plan) Next(now time.Time) (m *Move, wait time.Duration) {
 			l.move = Move{talk: p.take(now), To: l.to, target: l, Way: p.via()}
 		}
 		if l.move.talk == nil || l.free.After(now) {
+			continue
+		}
+		if p.book.Prefills != nil && now.Sub(l.free) < calm && p.book.Prefills(l.to) {
+			wait = again
 			continue
 		}
 		l.move.Request, l.move.From = p.book.Next(l.move.talk)

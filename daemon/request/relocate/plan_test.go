@@ -60,6 +60,35 @@ func TestPieces(t *testing.T) {
 	}
 }
 
+// TestCalm: a piece waits while a client waits for its first byte at the worker, and half a second at most.
+func TestCalm(t *testing.T) {
+	b := newBook(1 << 20)
+	b.talks(5000, "a")
+	b.Takers = up("b")
+	waits := true
+	b.Prefills = func(worker string) bool { return waits && worker == "b" }
+	p := b.Plan("a", at, at.Add(time.Hour))
+	next := func(after time.Duration) *Move {
+		m, _ := p.Next(at.Add(after))
+		return m
+	}
+	m := next(0)
+	if late := next(400 * time.Millisecond); m != nil || late != nil {
+		t.Fatalf("sent while a client waits: %+v, %+v", m, late)
+	}
+	if m = next(500 * time.Millisecond); m == nil {
+		t.Fatal("the worker is never calm, and gets nothing")
+	}
+	p.Moved(m, "b", 0, at.Add(500*time.Millisecond), at.Add(600*time.Millisecond))
+	if next(time.Second) != nil {
+		t.Error("the second piece does not wait")
+	}
+	waits = false
+	if next(time.Second) == nil {
+		t.Error("a piece waits although no client does")
+	}
+}
+
 // TestEvenly: a worker that has come lately gets all until it has as many as the others.
 func TestEvenly(t *testing.T) {
 	b := newBook(8 << 20)

@@ -110,6 +110,7 @@ func New(c Config) *Pool {
 	}
 	p.secret.Store(&c.Secret)
 	p.Book.Takers = func(now time.Time) []string { return p.Workers.Takers(now) }
+	p.Book.Prefills = func(id string) bool { return p.Workers.Prefills(id) }
 	p.Book.Tier = func() bool { return p.SharedTokens() > 0 }
 	c.Workers.Caches = caches{p}
 	p.Workers = worker.New(c.Workers, c.Began)
