@@ -451,3 +451,48 @@ func TestAWorkerThatComesGetsConversations(t *testing.T) {
 		t.Errorf("the worker that came has %d of 18 conversations; want 6", its)
 	}
 }
+
+// TestAWorkerDiesDuringItsHandOver: each next turn is answered elsewhere, those that have moved find their prompts
+// cached, and the worker that comes back with an empty cache gets requests again once it is put back.
+func TestAWorkerDiesDuringItsHandOver(t *testing.T) {
+	t.Parallel()
+	f := sims(t, 2, vllmsim.Config{Speed: 1})
+	r := start(t, withHandOver("prefixaware", f.URLs()...), 2)
+	at := twoTurns(t, r, 8)
+	const leaves = "w1"
+	if len(at[leaves]) < 2 {
+		t.Fatalf("%d conversations live at the worker that leaves", len(at[leaves]))
+	}
+	url := "http://" + r.AdminAddr() + "/api/v1/pools/main/workers/" + leaves + "/drain"
+	if s := do(t, "POST", url+"?hand_over=30s", ""); s.status != http.StatusOK {
+		t.Fatalf("%d %s", s.status, s.body)
+	}
+	if err := f[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	first := at[leaves][0]
+	if w, _ := first.turn(t, r); w != "w2" { // at once, moved or not
+		t.Errorf("the next turn went to %s", w)
+	}
+	eventually(t, "the others have moved", func() bool {
+		return len(r.state.Load().pools[0].Moving()) == 0
+	})
+	for _, c := range at[leaves][1:] {
+		if w, cached := c.turn(t, r); w != "w2" || cached < .6 {
+			t.Errorf("conversation %d: its next turn went to %s, which had %.2f of it cached", c.id, w, cached)
+		}
+	}
+	if err := f[0].Restart(); err != nil {
+		t.Fatal(err)
+	}
+	if s := do(t, "DELETE", url, ""); s.status != http.StatusOK {
+		t.Fatalf("%d %s", s.status, s.body)
+	}
+	eventually(t, "the worker gets requests again", func() bool {
+		w, _ := (&chatting{id: 100 + int(time.Now().UnixNano()%1e6)}).turn(t, r)
+		return w == leaves
+	})
+	if w, _ := first.turn(t, r); w == "" {
+		t.Error("no worker answers a conversation that has moved")
+	}
+}
