@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/admin/operator"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
 // sleeper is a worker with vLLM's orders. It says of itself that it sleeps only on its page of metrics.
@@ -189,4 +190,37 @@ func TestAPauseThatSomebodyElseSent(t *testing.T) {
 	}
 	a.paused.Store(false)
 	eventually(t, "it goes on", func() bool { return r.describe()[0].Workers[0].State == "up" })
+}
+
+// TestSleepThatKeepsTheCache: at level 0 an engine stops its scheduler alone. Its page says that it is not awake, and at no
+// deeper level, however long that lasts and whoever sent the call.
+func TestSleepThatKeepsTheCache(t *testing.T) {
+	t.Parallel()
+	f := sims(t, 1, vllmsim.Config{DevMode: true})
+	r := start(t, settings("prefixaware", f.URLs()...), 1)
+	state := func() string { return r.describe()[0].Workers[0].State }
+	long := `{"model":"sim","prompt":"` + strings.Repeat("the same text ", 100) + `","max_tokens":1}`
+	for _, c := range []struct {
+		path, state string
+		keeps       bool
+	}{{"/sleep?level=0&mode=keep", "paused", true}, {"/sleep?level=1", "asleep", false}, {"/sleep?level=2", "asleep", false}} {
+		r.do("POST", "/v1/completions", long)
+		if r.shown()[0].Index.Stats().Blocks == 0 {
+			t.Fatal("the index does not know the prompt")
+		}
+		if s := do(t, "POST", f[0].URL()+c.path, ""); s.status != 200 {
+			t.Fatalf("%s: %d %s", c.path, s.status, s.body)
+		}
+		eventually(t, "it is "+c.state, func() bool { return state() == c.state })
+		if got := r.shown()[0].Index.Stats().Blocks > 0; got != c.keeps {
+			t.Errorf("%s: the router believes that the cache is kept: %v; want %v", c.path, got, c.keeps)
+		}
+		if s := do(t, "POST", f[0].URL()+"/wake_up", ""); s.status != 200 {
+			t.Fatalf("wake_up: %d %s", s.status, s.body)
+		}
+		eventually(t, "it is up", func() bool { return state() == "up" })
+		if got := r.shown()[0].Index.Stats().Blocks > 0; got != c.keeps {
+			t.Errorf("%s, awake again: the router believes that the cache is kept: %v; want %v", c.path, got, c.keeps)
+		}
+	}
 }

@@ -15,7 +15,7 @@ const (
 	// so a router of an earlier release ignores the record, and asks all workers itself.
 	seenRecord = 0xD1
 	// seenVersion begins the record: another layout of worker.Page is another version (TestSeenOnTheWire).
-	seenVersion = 1
+	seenVersion = 2
 	// seenLife is how long such a record is valid: as long as its router counts as alive.
 	seenLife = Lease
 	// maxEngines bounds the engines of a page, and the adapters that it names.

@@ -56,7 +56,7 @@ func TestSeenOnTheWire(t *testing.T) {
 	if !ok || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v\n%+v; want\n%+v", ok, got, want)
 	}
-	if sum := crc32.ChecksumIEEE(w.b); seenVersion != 1 || sum != 0x7de8faae {
+	if sum := crc32.ChecksumIEEE(w.b); seenVersion != 2 || sum != 0xef85bffe {
 		t.Errorf("the layout of version %d has the sum %#x", seenVersion, sum)
 	}
 }

@@ -31,6 +31,8 @@ type sums struct {
 	usages int     // added up in Usage
 	tokens float64 // of the KV cache, and
 	blocks float64 // blocks of it, where the page has these
+	levels bool    // the page says how deep the engine sleeps, and
+	deep   bool    // at one of the levels its weights or all go, and the KV cache with them
 	ranks  []byte  // labels of the process of SGLang whose series count
 }
 
@@ -150,6 +152,9 @@ func (p *metricsPage) finish() worker.Page {
 
 // finish returns the sums.
 func (s *sums) finish() worker.Metrics {
+	if s.Asleep && s.levels && !s.deep {
+		s.Asleep, s.Paused, s.Keeps = false, true, true
+	}
 	if s.usages > 0 {
 		s.Usage /= float64(s.usages)
 	}

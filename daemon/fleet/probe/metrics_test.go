@@ -194,6 +194,30 @@ vllm:lora_requests_info{max_lora="4",running_lora_adapters="",waiting_lora_adapt
 	f(`vllm:lora_requests_info{max_lora="x"} NaN`, worker.Adapters{})
 }
 
+// TestSleepLevels: an engine that is not awake sleeps, but at level 0 it is paused and keeps its cache. A page that does not say
+// how deep it sleeps is one of an engine that sleeps.
+func TestSleepLevels(t *testing.T) {
+	f := func(states string, asleep, paused bool) {
+		t.Helper()
+		text := "vllm:num_requests_running{} 0\n"
+		for i, name := range []string{"awake", "weights_offloaded", "discard_all"} {
+			if i < len(states) {
+				text += fmt.Sprintf("vllm:engine_sleep_state{engine=\"0\",sleep_state=%q} %c.0\n", name, states[i])
+			}
+		}
+		p, err := parseMetrics([]byte(text))
+		if m := p.Metrics; err != nil || m.Asleep != asleep || m.Paused != paused || m.Keeps != paused {
+			t.Errorf("%s: %+v, %v; want asleep %v, paused %v", states, m, err, asleep, paused)
+		}
+	}
+	f("100", false, false)
+	f("010", true, false)
+	f("001", true, false)
+	f("000", false, true)
+	f("0", true, false)
+	f("1", false, false)
+}
+
 // TestRest: the questions to idle workers are spread, those to others keep to their interval.
 func TestRest(t *testing.T) {
 	f := func(idle, least, most time.Duration) {

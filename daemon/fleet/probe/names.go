@@ -38,7 +38,7 @@ var readings = map[string]reading{
 	"vllm:request_time_per_output_token_seconds_sum":   tokenTime,
 	"vllm:request_time_per_output_token_seconds_count": tokenTimes,
 	"vllm:iteration_tokens_total_count":                steps,
-	"vllm:engine_sleep_state":                          only("sleep_state", "awake", asleep), // others: how deep it sleeps
+	"vllm:engine_sleep_state":                          sleepState,
 	"vllm:lora_requests_info":                          adapters,
 
 	"sglang:num_running_reqs":                    running,
@@ -121,7 +121,17 @@ func trtPrompts(s *sums, rest []byte) {
 
 func running(s *sums, rest []byte) { s.Running += int(number(rest)) }
 func waiting(s *sums, rest []byte) { s.Waiting += int(number(rest)) }
-func asleep(s *sums, rest []byte)  { s.Asleep = s.Asleep || number(rest) == 0 }
+
+// sleepState reads the states of vLLM's sleep: awake, and of two levels which is on. At level 0, which stops the
+// scheduler alone, none of the three is.
+func sleepState(s *sums, rest []byte) {
+	switch on := number(rest) > 0; string(labelOf(rest, "sleep_state")) {
+	case "awake":
+		s.Asleep = s.Asleep || !on
+	case "weights_offloaded", "discard_all":
+		s.levels, s.deep = true, s.deep || on
+	}
+}
 
 func usage(s *sums, rest []byte) {
 	s.Usage += min(1, number(rest))

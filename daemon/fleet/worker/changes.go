@@ -172,7 +172,7 @@ func (f *fleet) read(w *Worker, m Metrics, took, now time.Duration) {
 	}
 	f.weighOutput(w, now)
 	if rest := m.rest(); rest != w.engine.Rest() && w.engine.MayHaveChanged(now-took) {
-		f.turnIn(w, rest, false, now)
+		f.turnIn(w, rest, m.Keeps, now)
 	}
 	if w.engine.IsForgotten(f.conf.PauseMax, now) {
 		f.note(w, event{kind: forgotten, wait: f.conf.PauseMax}, now)

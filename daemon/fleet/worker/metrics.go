@@ -27,6 +27,7 @@ type Metrics struct {
 	Process  float64 // when the process began, Unix seconds
 	Asleep   bool    // the engine has been put to sleep: it says so, and answers no requests
 	Paused   bool    // it is paused: it says so, and holds its requests
+	Keeps    bool    // it has kept its KV cache in that pause
 	Preempts float64 // requests put back to be computed again, for want of KV, since the process began
 	Steps    float64 // of the engine that gave tokens, since the process began; 0 = the page has no count
 

@@ -208,11 +208,13 @@ func (a trainingAPI) sleep(w http.ResponseWriter, r *http.Request) {
 	if !a.hold(w, r, q.Get("mode"), level > 0) {
 		return
 	}
-	if level > 0 {
-		a.weights.mu.Lock()
-		a.weights.asleep, a.weights.level = []string{"weights", "kv_cache"}, level
-		a.weights.mu.Unlock()
+	asleep := []string{"weights", "kv_cache"}
+	if level == 0 {
+		asleep = []string{"scheduling"}
 	}
+	a.weights.mu.Lock()
+	a.weights.asleep, a.weights.level = asleep, level
+	a.weights.mu.Unlock()
 }
 
 // wakeUp serves POST /wake_up. vLLM lets its scheduler go on whatever the tags, and fails where it lacks memory then.
