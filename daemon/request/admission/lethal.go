@@ -32,12 +32,13 @@ type Lethal struct {
 }
 
 // ends is when a body's workers were lost.
-type ends struct{ lost []loss }
+type ends struct{ lost []Loss }
 
-type loss struct {
-	pool   *worker.Pool
-	worker uint64 // its Key
-	at     time.Time
+// Loss is a connection that a worker lost before the end of its answer.
+type Loss struct {
+	Pool     *worker.Pool
+	Worker   uint64 // its Key
+	Sent, At time.Time
 }
 
 // NewLethal makes one that remembers nothing yet.
@@ -57,8 +58,9 @@ func (l *Lethal) hash(in *message.Inbound) uint64 {
 	return h.Sum64()
 }
 
-// Lose records that a worker lost the connection of a request.
-func (l *Lethal) Lose(in *message.Inbound, p *worker.Pool, key uint64, at time.Time) {
+// Lose records that a worker lost the connection of a request. A worker may have the same body several times, as of the
+// samples of one prompt, and loses them all when its process ends: that is one loss.
+func (l *Lethal) Lose(in *message.Inbound, x Loss) {
 	h := l.hash(in)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,11 +74,16 @@ func (l *Lethal) Lose(in *message.Inbound, p *worker.Pool, key uint64, at time.T
 		l.bodies[h] = e
 		l.order = append(l.order, h)
 	}
-	e.lost = append(e.lost, loss{pool: p, worker: key, at: at})
+	l.some.Store(true)
+	if slices.ContainsFunc(e.lost, func(o Loss) bool {
+		return o.Pool == x.Pool && o.Worker == x.Worker && !x.Sent.After(o.At)
+	}) {
+		return
+	}
+	e.lost = append(e.lost, x)
 	if len(e.lost) > MaxDeaths {
 		e.lost = e.lost[1:]
 	}
-	l.some.Store(true)
 }
 
 // DyingFor is how long a process whose engine is dead may still answer its health checks.
@@ -105,7 +112,7 @@ func (l *Lethal) Deaths(in *message.Inbound, now time.Time) (n int8) {
 		return 0
 	}
 	for _, x := range l.losses(in, now) {
-		if now.Sub(x.at) < LethalFor && !x.pool.Survived(x.worker, x.at) {
+		if now.Sub(x.At) < LethalFor && !x.Pool.Survived(x.Worker, x.At) {
 			n++
 		}
 	}
@@ -118,7 +125,7 @@ func (l *Lethal) Suspects() bool { return l.some.Load() }
 // settled reports whether health checks have shown of each loss what became of the worker.
 func (l *Lethal) settled(in *message.Inbound) bool {
 	for _, x := range l.losses(in, time.Now()) {
-		if !x.pool.Settled(x.worker, x.at) {
+		if !x.Pool.Settled(x.Worker, x.At) {
 			return false
 		}
 	}
@@ -126,7 +133,7 @@ func (l *Lethal) settled(in *message.Inbound) bool {
 }
 
 // losses returns the losses of a request.
-func (l *Lethal) losses(in *message.Inbound, now time.Time) []loss {
+func (l *Lethal) losses(in *message.Inbound, now time.Time) []Loss {
 	h := l.hash(in)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -151,7 +158,7 @@ func (l *Lethal) Acquit(in *message.Inbound) {
 func (l *Lethal) expire(now time.Time) {
 	for len(l.order) > 0 {
 		e := l.bodies[l.order[0]]
-		if n := len(e.lost); n > 0 && now.Sub(e.lost[n-1].at) < LethalFor {
+		if n := len(e.lost); n > 0 && now.Sub(e.lost[n-1].At) < LethalFor {
 			return
 		}
 		delete(l.bodies, l.order[0])

@@ -44,7 +44,7 @@ func (m *mortals) checked(i int, good bool) {
 // loses has workers lose the connection of a request.
 func (m *mortals) loses(in *message.Inbound, workers ...int) {
 	for _, i := range workers {
-		m.Lose(in, m.pool, m.pool.At(uint32(i)).Key(), time.Now())
+		m.Lose(in, Loss{Pool: m.pool, Worker: m.pool.At(uint32(i)).Key(), Sent: time.Now(), At: time.Now()})
 	}
 }
 
@@ -78,6 +78,7 @@ func TestLethal(t *testing.T) {
 	leave()
 	f("nobody lost it", nil, nil, goes, 0, 0)
 	f("one", []int{0}, nil, goes, 1, 0)
+	f("one that had it three times", []int{0, 0, 0}, nil, goes, 1, 0)
 	f("two, and nobody asks them", []int{0, 1}, nil, goes, 2, judged)
 	f("two, and the client has left", []int{0, 1}, nil, left, 2, 0)
 	f("two, which are dead", []int{0, 1}, func(m *mortals) {
@@ -114,6 +115,10 @@ func TestWhatIsRemembered(t *testing.T) {
 		if len(m.bodies)+len(m.order) > 0 || m.some.Load() {
 			t.Errorf("%d bodies are kept", len(m.bodies))
 		}
+		m.loses(deadly, 0)
+		time.Sleep(time.Second)
+		m.loses(deadly, 0)
+		f("a worker that had it again", deadly, 2)
 		m.loses(deadly, 0, 1)
 		m.Acquit(deadly)
 		f("answered", deadly, 0)

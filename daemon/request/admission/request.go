@@ -162,11 +162,11 @@ func (r *Request) PayRetry() bool {
 	return false
 }
 
-// LostAt records that a worker lost the connection of the request before the end of its answer, or that its engine is
-// dead. Health checks after since show whether its process lives on.
-func (r *Request) LostAt(w *worker.Worker, since time.Time) {
+// LostAt records that a worker, which got the request at sent, lost its connection before the end of its answer, or
+// that its engine is dead. Health checks after since show whether its process lives on.
+func (r *Request) LostAt(w *worker.Worker, sent, since time.Time) {
 	if r.In.Method == http.MethodPost {
-		r.Lethal.Lose(r.OfClient(), r.Pool.Workers, w.Key(), since)
+		r.Lethal.Lose(r.OfClient(), Loss{Pool: r.Pool.Workers, Worker: w.Key(), Sent: sent, At: since})
 	}
 }
 

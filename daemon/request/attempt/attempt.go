@@ -120,7 +120,7 @@ func (a *Attempt) limit(wait time.Duration, pay func() bool) {
 func (a *Attempt) Send(ctx context.Context, h *History, to *upstream.Client,
 	r *upstream.Request) (*message.Outbound, *Failure) {
 	if f := a.try(ctx, h, to, r); f != nil {
-		f.By = a.Trip.Worker()
+		f.By, f.sent = a.Trip.Worker(), a.Trip.Sent()
 		h.note(f)
 		return nil, f
 	}

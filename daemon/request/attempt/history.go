@@ -23,6 +23,7 @@ type Failure struct {
 	Headless bool           // the worker has sent no head of an answer
 	late     bool           // no connection was made in time
 	By       *worker.Worker // that failed
+	sent     time.Time      // when By got the request
 	Falls    names.Reason   // why another model is to serve the request; 0 = none is
 	Own      *OwnError      // which the client gets in place of Fault; nil = there is none
 }
@@ -97,9 +98,9 @@ func (h *History) note(f *Failure) {
 	case journal.Moved:
 		h.moved = true
 	case journal.NoAnswer:
-		h.req.LostAt(f.By, time.Now())
+		h.req.LostAt(f.By, f.sent, time.Now())
 	case journal.Dying:
-		h.req.LostAt(f.By, time.Now().Add(admission.DyingFor))
+		h.req.LostAt(f.By, f.sent, time.Now().Add(admission.DyingFor))
 	case journal.Down, journal.Connect, journal.ConnectLate:
 		h.choice.Unreached(f.By)
 		if f.late {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/request/admission"
 	"github.com/warmpath/warmpath/daemon/request/message"
 )
 
@@ -18,7 +19,8 @@ func TestADeadlyRequest(t *testing.T) {
 		}
 		s := newScene(t, lists...)
 		for i := range lost {
-			s.lethal.Lose(in, s.pool.Workers, s.pool.Workers.At(uint32(i)).Key(), time.Now())
+			s.lethal.Lose(in, admission.Loss{Pool: s.pool.Workers, Worker: s.pool.Workers.At(uint32(i)).Key(), Sent: time.Now(),
+				At: time.Now()})
 			s.pool.Workers.Dead(s.numbers[i], "refused", time.Now().Add(time.Millisecond))
 		}
 		if a := s.ask(in); a.status != status || code != "" && in.Seen.End != code {

@@ -199,6 +199,9 @@ func (c *Choice) Believed() int { return int(c.held) }
 // Live reports whether what the worker was taken to hold comes from its own reports.
 func (t *Trip) Live() bool { return t.live }
 
+// Sent returns when the worker got the request.
+func (t *Trip) Sent() time.Time { return t.choice.arrived.Add(t.sent) }
+
 // Worker returns where the request was sent.
 func (t *Trip) Worker() *worker.Worker { return t.worker }
 
