@@ -4,6 +4,8 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -186,4 +188,36 @@ func TestContinuedPair(t *testing.T) {
 		t.Errorf("%d prompts at the prefiller; want both halves'", n)
 	}
 	eventually(t, "no block is pinned", func() bool { return f.pinned() == 0 })
+}
+
+// TestDeadWorkerIsLoggedOnce: a worker that dies under many streams is a line or two of the log, not two for each stream.
+// They have the same prompt, as the samples of a group have: it has ended one worker, and another one goes on with each.
+func TestDeadWorkerIsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	f := sims(t, 2, vllmsim.Config{ReplyTokens: 4000, Speed: 1})
+	r, lines := startLogged(t, continues(settings("roundrobin", f.URLs()...)), 2)
+	at := continuable[0]
+	var all sync.WaitGroup
+	var begun atomic.Int32
+	for range 8 {
+		all.Go(func() {
+			once := sync.OnceFunc(func() { begun.Add(1) })
+			g, err := readGotten("http://"+r.Addr(), at.path, at.body("What is the tide?", 150), func(s *gotten) {
+				if len(s.text) > 20 {
+					once()
+				}
+			})
+			if err != nil || g.ended == "" {
+				t.Errorf("a stream ends with %v: %+v", err, g)
+			}
+		})
+	}
+	eventually(t, "all streams have begun", func() bool { return begun.Load() == 8 })
+	_ = f[0].Kill()
+	all.Wait()
+	for _, msg := range []string{"worker broke off in the middle of an answer", "another worker goes on with a stream"} {
+		if n := len(lines.with(t, msg)); n < 1 || n > 2 {
+			t.Errorf("%q stands %d times for 4 streams", msg, n)
+		}
+	}
 }

@@ -16,7 +16,8 @@ import (
 
 // warns maps the methods by which a room logs WARN or ERROR to the index of the text among their arguments. A refuse
 // with fewer than four arguments belongs to another room, which returns a reason and logs it itself.
-var warns = map[string][]int{"Warn": {0, 2}, "Error": {0}, "warn": {0, 1}, "lose": {4}, "refuse": {1}}
+var warns = map[string][]int{"Warn": {0, 2}, "Error": {0}, "warn": {0, 1}, "lose": {4}, "refuse": {1},
+	"WarnUntilQuiet": {2}}
 
 // TestLogLines compares docs/log-lines.md with the sources: it lists each WARN and ERROR of the daemon at its level,
 // and no line that is gone.

@@ -75,7 +75,7 @@ func (s *Spells) awaitQuiet(log *slog.Logger, key, over string) {
 	switch {
 	case x == nil: // it has just ended
 	case x.ending == nil:
-		x.ending = time.AfterFunc(quiet, func() { s.Over(log, key, over) })
+		x.ending = time.AfterFunc(quiet, func() { s.over(log, func(k string) bool { return k == key }, over) })
 	default:
 		x.ending.Reset(quiet)
 	}
@@ -83,11 +83,15 @@ func (s *Spells) awaitQuiet(log *slog.Logger, key, over string) {
 
 // Over ends the spells whose key begins so, and logs how many troubles there were.
 func (s *Spells) Over(log *slog.Logger, begins, text string) {
+	s.over(log, func(key string) bool { return strings.HasPrefix(key, begins) }, text)
+}
+
+func (s *Spells) over(log *slog.Logger, ends func(key string) bool, text string) {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.on, func(key string, x *spell) bool {
-		is := strings.HasPrefix(key, begins)
+		is := ends(key)
 		end := now
 		if x.ending != nil {
 			end = now.Add(-quiet)

@@ -40,6 +40,24 @@ func TestSpellsUntilQuiet(t *testing.T) {
 	})
 }
 
+// TestSpellsOfLikeKeys: a spell that ends leaves those be whose key begins with its own.
+func TestSpellsOfLikeKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s Spells
+		var text bytes.Buffer
+		log := slog.New(slog.NewTextHandler(&text, nil))
+		s.WarnUntilQuiet(log, "main", "of main", "main is quiet")
+		for range 4 {
+			s.WarnUntilQuiet(log, "main-2", "of the other", "the other is quiet")
+			time.Sleep(30 * time.Second)
+		}
+		time.Sleep(time.Hour)
+		if n := strings.Count(text.String(), "of the other"); n != 1 || !strings.Contains(text.String(), "the other is quiet\" times=4") {
+			t.Errorf("%d lines; want one, and the end of 4:\n%s", n, &text)
+		}
+	})
+}
+
 // TestSpells: a trouble that lasts has a line at its beginning, one each five minutes and one at its end, with counts.
 func TestSpells(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

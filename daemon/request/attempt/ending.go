@@ -181,8 +181,7 @@ func (b *body) outcome(err error) judge.Outcome {
 		return judge.Outcome{Kind: judge.Canceled}
 	case b.failedInside():
 		seen.End = "hidden_failure"
-		b.r.Log().Warn("worker reported a failure in the middle of an answer", "id", b.r.In.ID,
-			"worker", b.a.Trip.Worker().ID(), "code", b.reply.FailedCode())
+		b.r.Journal.FailedInside(b.r.In, b.r.Pool, b.a.Trip.Worker().ID(), b.reply.FailedCode())
 		if b.aborts() {
 			return judge.Outcome{Kind: judge.Leaving, Err: "gives up what it accepted"}
 		}
@@ -193,10 +192,9 @@ func (b *body) outcome(err error) judge.Outcome {
 		if b.a.given.Load() != notGiven {
 			words = errDown.Error()
 		} else {
-			b.r.LostAt(b.a.Trip.Worker(), time.Now())
+			b.r.LostAt(b.a.Trip.Worker(), b.a.Trip.Sent(), time.Now())
 		}
-		b.r.Log().Warn("worker broke off in the middle of an answer", "id", b.r.In.ID, "worker", b.a.Trip.Worker().ID(),
-			"error", words)
+		b.r.Journal.BrokeOff(b.r.In, b.r.Pool, b.a.Trip.Worker().ID(), words)
 		return judge.Outcome{Kind: judge.Broken, Err: words, Stalled: errors.Is(err, upstream.ErrStalled)}
 	}
 	return signOf(b.r, b.resp, nil)

@@ -167,8 +167,7 @@ func (e *Exchange) drop(v route.Verdict, f *message.Fault) *message.Fault {
 // loseSession ends the session whose state died with its worker.
 func (e *Exchange) loseSession() {
 	if b, ended := e.choice.LoseSession(); ended {
-		e.req.Log().Warn("session lost with its worker", "id", e.req.In.ID, "worker", b.Worker, "kind", b.Kind,
-			"session", session.Fingerprint(e.choice.Session()))
+		e.req.Journal.SessionLost(e.req.In, e.req.Pool, b.Worker, b.Kind.String(), session.Fingerprint(e.choice.Session()))
 	}
 }
 

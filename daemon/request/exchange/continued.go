@@ -175,10 +175,8 @@ func (c *continued) conclude(err error) bool {
 		seen.Worker, seen.Attempts = then.Worker, append(seen.Attempts, then.Attempts...)
 		seen.MadeToo(then.MadeWith())
 	}
-	r.Journal.Meter.Continued(r.Pool.Name, c.result)
+	r.Journal.Discontinued(r.In, r.Pool, c.result)
 	if c.result != journal.ContinuedWhole && c.result != journal.ContinuedLeft {
-		r.Journal.Of(r.Pool).Info("a stream ends with an error: no other worker goes on with it", "id", r.In.ID,
-			"why", c.result)
 		c.a.BreakOff(c.draft.Next())
 		return false
 	}

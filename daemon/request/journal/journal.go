@@ -38,6 +38,11 @@ type Journal struct {
 	apart      seldom.Line   // for fenced
 	fallen     seldom.Line   // for fellBack
 	moved      seldom.Spells // for Moved, by pool
+	broken     seldom.Spells // for BrokeOff, by pool and worker
+	goesOn     seldom.Spells // for Continues and Discontinued, by pool and how it ends
+	died       seldom.Spells // for SessionLost, by pool
+
+	failedInside seldom.Spells // for FailedInside, by pool and worker
 }
 
 // New makes the journal of a server. keeper may be nil.
@@ -77,6 +82,27 @@ func (j *Journal) Decided(in *message.Inbound, c *route.Choice, v route.Verdict)
 func (j *Journal) Moved(in *message.Inbound, p *epoch.Pool, from, to, session string) {
 	j.moved.InfoUntilQuiet(j.Of(p), p.Name, "session moves to another worker", "for a minute no session has moved",
 		"id", in.ID, "from", from, "to", to, "session", session)
+}
+
+// SessionLost logs that the state of a session was lost with its worker: the first of a pool, and how many there were.
+func (j *Journal) SessionLost(in *message.Inbound, p *epoch.Pool, worker, kind, session string) {
+	j.died.WarnUntilQuiet(j.Of(p), p.Name, "session lost with its worker", "for a minute no session has been lost",
+		"id", in.ID, "worker", worker, "kind", kind, "session", session)
+}
+
+// BrokeOff logs that a worker's answer breaks off: the first of the worker, and how many there were. When a
+// worker dies, all of its answers do.
+func (j *Journal) BrokeOff(in *message.Inbound, p *epoch.Pool, worker, why string) {
+	j.broken.WarnUntilQuiet(j.Of(p).With("worker", worker), p.Name+" "+worker,
+		"worker broke off in the middle of an answer", "for a minute no answer of the worker has ended so",
+		"id", in.ID, "error", why)
+}
+
+// FailedInside is BrokeOff for an answer that reports a failure of its worker.
+func (j *Journal) FailedInside(in *message.Inbound, p *epoch.Pool, worker string, code int) {
+	j.failedInside.WarnUntilQuiet(j.Of(p).With("worker", worker), p.Name+" "+worker,
+		"worker reported a failure in the middle of an answer", "for a minute no answer of the worker has ended so",
+		"id", in.ID, "code", code)
 }
 
 // Matched logs what the workers' reports of their KV cache had to do with the choice, in the words of SageMaker
@@ -285,11 +311,25 @@ func (j *Journal) lose(in *message.Inbound, p *epoch.Pool, last Step, tried int,
 		"for a minute no request has been lost for this reason", "id", in.ID, "worker", last.Worker.ID(), "tried", tried)
 }
 
-// Continues records and logs that a worker goes on with a stream that another one broke off.
+// Continues records that a worker goes on with a stream that another one broke off, and logs the first of the pool and
+// how many there were.
 func (j *Journal) Continues(in *message.Inbound, p *epoch.Pool, from Step, next *worker.Worker) {
 	j.Unanswered(in, from)
 	j.moves(in, next)
-	j.Of(p).Info("another worker goes on with a stream", "id", in.ID, "worker", from.Worker.ID(), "next", next.ID())
+	j.goesOn.InfoUntilQuiet(j.Of(p), p.Name, "another worker goes on with a stream",
+		"for a minute no stream has gone on at another worker", "id", in.ID, "worker", from.Worker.ID(), "next", next.ID())
+}
+
+// Discontinued counts how a stream that a worker broke off has ended, and logs the first of the pool that ended with an
+// error, and how many there were.
+func (j *Journal) Discontinued(in *message.Inbound, p *epoch.Pool, result Continuation) {
+	j.Meter.Continued(p.Name, result)
+	if result == ContinuedWhole || result == ContinuedLeft {
+		return
+	}
+	j.goesOn.InfoUntilQuiet(j.Of(p), p.Name+" "+string(result),
+		"a stream ends with an error: no other worker goes on with it", "for a minute no stream has ended so",
+		"id", in.ID, "why", result)
 }
 
 // FellBack logs and counts that the request has gone from a model to another one. It logs once a second at most: all of
