@@ -15,7 +15,7 @@ import (
 func checkSessions(ctx context.Context, s *scene) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	const path = "/endpoints/pool1/invocations"
+	const path = "/endpoints/main/invocations"
 	c := s.router.client
 	opened := make([]*answer, 6)
 	var wg sync.WaitGroup
