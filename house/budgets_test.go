@@ -31,7 +31,7 @@ var budgets = map[string]size{
 	"daemon/admin/operator":    {lines: 7000, exported: 115, pairs: 6, spread: 4},
 	"host":                     {lines: 5000, exported: 90, pairs: 6, spread: 4}, // one sandbox: wazero is imported here alone
 	"daemon/cli":               {lines: 5500, exported: 20, pairs: 6, spread: 2},
-	"daemon/lab/vllmsim":       {lines: 7000, exported: 40, pairs: 6, spread: 2},
+	"daemon/lab/vllmsim":       {lines: 7010, exported: 40, pairs: 6, spread: 2},
 	"sdk":                      {lines: 4500, exported: 100, pairs: 6, spread: 4}, // an interface for each thing that a strategy may do
 	"conf":                     {lines: 5800, exported: 115, pairs: 6, spread: 4},
 }

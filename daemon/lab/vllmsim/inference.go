@@ -91,7 +91,9 @@ func (s *inference) answerPlain(w http.ResponseWriter, r *http.Request, t task, 
 				return
 			}
 		case <-r.Context().Done():
-			panic(http.ErrAbortHandler) // whoever closed only half gets no answer, as from vLLM
+			if !t.ended() {
+				panic(http.ErrAbortHandler) // whoever closed only half gets no more of an answer, as from vLLM
+			}
 		}
 	}
 	if t.ready != nil {

@@ -193,6 +193,8 @@ func (e *Exchange) prepare(r *sending) {
 	r.Request = upstream.Request{Method: e.req.In.Method, Path: e.req.Target(),
 		Header: message.WorkerHeader(r.Header, e.req.In, e.req.ID, e.req.Pool, e.req.Entry.Door),
 		Mark:   epoch.MarkOf(e.req.ID), Upgrade: e.req.In.Socket}
+	// A prefiller that ends the prompt just when the leg is ended keeps the KV, and its answer says where.
+	r.Lingers = e.req.Entry.Op == message.Prefilling && e.req.Pool.Pairing.Connector.Pins()
 	e.makeBody(r)
 	r.pairing = handoff.Of(&e.req, &e.choice, &r.history, &r.Request, func() handoff.Exchange { return new(Exchange) })
 	if e.req.Entry.Door != nil {

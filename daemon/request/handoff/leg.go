@@ -77,21 +77,30 @@ const (
 // engine computes several prompts of its queue in one step.
 const unbegun = .25
 
+// Linger is how long the answer to a leg is read that was ended while a prefiller had it: one that ended its prompt in
+// that moment keeps the KV.
+const Linger = 5 * time.Second
+
 // abandon drops a leg that nobody waits for, now or once an answer to another prompt shows that the prefiller has not
-// begun with this one.
+// begun with this one. A router that has waited for the processor knows nothing of that: answers that came meanwhile
+// are still to be read.
 func (l *leg) abandon() {
-	l.drop()
-	if l.dropped() {
+	if l.state.CompareAndSwap(legChosen, legDropped) {
+		l.cancel(message.ErrClientGone)
 		return
 	}
 	go func() {
-		again := time.NewTicker(dropAgain)
-		defer again.Stop()
-		for !l.dropped() {
+		for inTime := 0; !l.dropped(); inTime++ {
+			looked := time.Now()
 			select {
 			case <-l.ended:
 				return
-			case <-again.C:
+			case <-time.After(dropAgain):
+			}
+			if time.Since(looked) > 2*dropAgain {
+				inTime = 0
+			}
+			if inTime > 1 {
 				l.drop()
 			}
 		}

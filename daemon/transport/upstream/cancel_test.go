@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 )
 
 func TestCancel(t *testing.T) {
@@ -161,4 +163,46 @@ func abort(t *testing.T, u *Client, path string) {
 	if whole := strings.Repeat(path, 5); !strings.HasPrefix(whole, string(got)) {
 		t.Errorf("POISONED: %s got %q", path, got)
 	}
+}
+
+// TestLinger: a worker that ends an answer in the moment in which it sees that nobody waits is read all the same, and
+// its connection serves no other request. One that answers nothing is closed at the end of the linger.
+func TestLinger(t *testing.T) {
+	f := func(lingers bool, answer string, read bool) {
+		t.Helper()
+		asked := make(chan struct{})
+		url := rawWorker(t, func(c *net.TCPConn, br *bufio.Reader, _ int) {
+			if readRequest(br) != nil {
+				return
+			}
+			close(asked)
+			io.Copy(io.Discard, br) // until it sees that nobody waits
+			io.WriteString(c, answer)
+			if answer == "" {
+				time.Sleep(2 * linger)
+			}
+		})
+		settles(t, func() {
+			u := client(t, Config{URL: url})
+			ctx, cancel := context.WithCancel(context.Background())
+			go func() { <-asked; cancel() }()
+			ask := *post
+			ask.Lingers = lingers
+			text := ""
+			r, err := u.Do(ctx, &ask)
+			if err == nil {
+				b, _ := io.ReadAll(r)
+				text = string(b)
+				r.Close()
+			}
+			if (text == "kept") != read || !read && !errors.Is(err, context.Canceled) {
+				t.Errorf("lingers %v, answer %q: read %q, %v", lingers, answer, text, err)
+			}
+			waittest.Until(t, "the connection is closed", func() bool { return u.Stats().Open == 0 })
+		})
+	}
+	const answer = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nkept"
+	f(false, answer, false)
+	f(true, answer, true)
+	f(true, "", false)
 }

@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"sync/atomic"
+	"time"
 )
 
 // Life is a context that calls one listener at its end. Do uses that in place of [context.AfterFunc], which costs
@@ -29,6 +30,7 @@ type claim struct {
 
 	held     atomic.Pointer[conn]
 	canceled atomic.Bool
+	lingers  bool // see Request.Lingers
 }
 
 // begin makes the context call Ended when it ends, until forget.
@@ -53,13 +55,22 @@ func (c *claim) hold(cn *conn) {
 // release returns the connection, which is the caller's from then on. It returns nil if Ended has taken it.
 func (c *claim) release() *conn { return c.held.Swap(nil) }
 
-// Ended closes the connection at any time, from any goroutine. It implements [Hearer].
+const linger = 2 * time.Second
+
+// Ended closes the connection at any time, from any goroutine, or only its way to the worker until the linger is over.
+// Whoever reads it may go on, and nobody else gets it any more. It implements [Hearer].
 func (c *claim) Ended() {
 	c.canceled.Store(true)
-	if cn := c.release(); cn != nil {
-		cn.counts.canceled.Add(1)
-		cn.close()
+	cn := c.release()
+	if cn == nil {
+		return
 	}
+	cn.counts.canceled.Add(1)
+	if c.lingers && cn.tcp != nil && cn.tcp.CloseWrite() == nil {
+		time.AfterFunc(linger, cn.close)
+		return
+	}
+	cn.close()
 }
 
 // forget ends what begin began.

@@ -29,9 +29,9 @@ func (c *Client) Has(next Config) bool {
 }
 
 // Do sends r and waits for the head of the answer. If ctx ends, at any time until the response has ended, the
-// connection is closed, which makes the worker stop. Do replaces once, by a fresh connection, a pooled one that dies
-// without one byte of an answer. For what an error means to a repeat see [NotSent] and [Unanswered]. The error of a
-// time limit is a net.Error with Timeout.
+// connection is closed, which makes the worker stop; see also [Request.Lingers]. Do replaces once, by a fresh
+// connection, a pooled one that dies without one byte of an answer. For what an error means to a repeat see [NotSent]
+// and [Unanswered]. The error of a time limit is a net.Error with Timeout.
 func (c *Client) Do(ctx context.Context, r *Request) (*Response, error) {
 	x := new(Response)
 	if err := c.DoInto(ctx, r, x); err != nil {
@@ -50,6 +50,7 @@ func (c *Client) DoInto(ctx context.Context, r *Request, x *Response) error {
 		return &failure{what: "the request was canceled", err: err, notSent: true}
 	}
 	x.pool = &c.pool
+	x.claim.lingers = r.Lingers
 	x.claim.begin(ctx)
 	if err := x.run(r); err != nil {
 		x.finish(false)

@@ -48,6 +48,11 @@ type Request struct {
 	// on that connection, and Response.Peer takes what is sent to it.
 	Upgrade bool
 
+	// Lingers has the answer read for two seconds more after the context has ended. The worker sees at once that nobody
+	// waits, and stops, but what it sent before that is not lost. It may be that the worker keeps something for whoever
+	// has the answer.
+	Lingers bool
+
 	// Tail is what follows Body; nil = nothing. Only the goroutine that calls Do reads it, never after Do has returned,
 	// in pieces of at most 32 KB; so neither a cancel nor an early answer ends Do before the Read that runs has
 	// returned, and Tail needs a deadline of its own. A request with a Tail begins on a fresh connection, so that it
