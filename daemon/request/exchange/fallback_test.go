@@ -264,3 +264,46 @@ func TestFallbackOfPairs(t *testing.T) {
 		life.Leave()
 	}
 }
+
+// TestBusyPrefillersAreFull: where no decode server computes the prompt, busy prefillers have a request fall to the model
+// that takes over from a full one, and broken ones to that for a model that is down. Without either the client gets 503.
+func TestBusyPrefillersAreFull(t *testing.T) {
+	t.Parallel()
+	for how, why := range map[string]names.Reason{"429": names.Full, "503": names.Full, "529": names.Full, "full": names.Full,
+		"500": names.Down, "reset": names.Down} {
+		for _, on := range []names.Reason{names.Down, names.Full} {
+			g := newSGL(t, "p0", "p1", "d0")
+			g.pool.Patterns = only("dog")
+			cat := newScene(t, []string{whole(200, `{"id":"x","object":"chat.completion","choices":[{"index":0,"message":`+
+				`{"role":"assistant","content":"from the cat"},"finish_reason":"stop"}]}`)})
+			cat.pool.Patterns = only("cat")
+			g.epoch.Pools = append(g.epoch.Pools, cat.pool)
+			g.epoch.Names = names.New([]names.Alias{{Name: "m", Targets: []names.Target{{Model: "dog", Weight: 1}},
+				Fallback: "cat", On: on}})
+			for _, id := range []string{"p0", "p1"} {
+				g.fail(id, how)
+			}
+			if how == "full" {
+				g.busy(t)
+			}
+			status, text, _ := g.post(chatPath, strings.Replace(shortChat, "{", `{"model":"m",`, 1), "")
+			if falls := strings.Contains(text, "from the cat"); falls != (on == why) || falls != (status == 200) || !falls && status != 503 {
+				t.Errorf("prefillers: %s, fallback on %v: %d %s", how, on, status, text)
+			}
+		}
+	}
+}
+
+// busy takes the only place of each prefiller.
+func (g *sgl) busy(t *testing.T) {
+	t.Helper()
+	g.pool.Workers.Configure(worker.Config{Watcher: g.prober, SlowStart: time.Nanosecond, RetryBudget: 1, MaxInFlight: 1})
+	g.pool.Limited = true
+	_, all, _ := g.pool.Workers.Snapshot(worker.Query{At: time.Now(), Fence: g.pool.Pairing.Prefillers}, nil, nil)
+	if len(all) != 2 {
+		t.Fatalf("%d prefillers", len(all))
+	}
+	for _, w := range all {
+		g.pool.Workers.Begin(new(worker.Ticket), w, worker.Dispatch{}, time.Now())
+	}
+}

@@ -159,7 +159,8 @@ var fallen message.Outbound
 // help. own is a worker's own error in its place.
 func failedFor(f *message.Fault, own *attempt.OwnError) names.Reason {
 	switch {
-	case own != nil && f.Cause == message.NoFreeWorker: // each worker says so itself
+	case f.Cause == message.NoFreeWorker && (own != nil || f.Code == message.FaultNoPrefill.Code):
+		// each worker says so itself, or each prefiller
 		return names.Full
 	case own != nil:
 		return 0

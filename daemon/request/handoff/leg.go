@@ -77,10 +77,6 @@ const (
 // engine computes several prompts of its queue in one step.
 const unbegun = .25
 
-// Linger is how long the answer to a leg is read that was ended while a prefiller had it: one that ended its prompt in
-// that moment keeps the KV.
-const Linger = 5 * time.Second
-
 // abandon drops a leg that nobody waits for, now or once an answer to another prompt shows that the prefiller has not
 // begun with this one. A router that has waited for the processor knows nothing of that: answers that came meanwhile
 // are still to be read.
@@ -155,7 +151,7 @@ func newLeg(r *admission.Request, body []byte, inner Exchange) *leg {
 // choose decides who computes the prompt, and reports whether there is somebody.
 func (l *leg) choose(ctx context.Context) bool {
 	if out := l.inner.Choose(ctx); out != nil {
-		l.result = journal.PrefillNone
+		l.result, l.status = journal.PrefillNone, out.Status
 		if r := l.req; r.Pool != nil {
 			if ids := r.Pool.Workers.Unpaired(r.Fence(), time.Now()); len(ids) > 0 {
 				l.lacks = journal.SetAside + strings.Join(ids, ", ")
@@ -334,6 +330,17 @@ func (l *leg) why() string {
 func (l *leg) silent() bool {
 	n := len(l.in.Seen.Attempts)
 	return l.inner.By() == nil && n > 0 && l.in.Seen.Attempts[n-1].Reason == string(journal.NoAnswer)
+}
+
+// isFull reports whether the prompt was not computed as the prefillers are at their limits, or the last one said so.
+func (l *leg) isFull() bool {
+	switch l.status {
+	case http.StatusTooManyRequests, 529, http.StatusRequestTimeout, http.StatusTooEarly:
+		return true
+	case http.StatusServiceUnavailable:
+		return l.in.Seen.Worker != "" // else it is the router's: none is up, or it has failed
+	}
+	return false
 }
 
 // isUntold reports whether the prefiller never had the prompt, as others took its last place, or was removed before it

@@ -65,6 +65,7 @@ type Pairing struct {
 
 	failed []*worker.Worker // prefillers that get the prompt no more, for a decoder that serves nothing alone
 	lost   *worker.Worker   // one whose KV such a decoder could not load; nil = none
+	full   bool             // the last one that failed had no room
 	untold int              // how often the chosen one never had the prompt, and it was chosen again
 }
 
@@ -213,6 +214,9 @@ func (p *Pairing) Prefill(ctx context.Context, a *attempt.Attempt, to route.Targ
 // unserved returns why a decoder that serves nothing alone does not get the request.
 func (p *Pairing) unserved() *attempt.Failure {
 	f := &attempt.Failure{Reason: journal.Full, Fault: message.FaultNoPrefill, Grade: route.GradeUnseen}
+	if p.full || p.first.isFull() {
+		f.Fault.Cause = message.NoFreeWorker
+	}
 	if p.first.refusal != nil { // it is the client's to mend
 		f.Own, f.Grade = p.first.refusal, route.GradeFinal
 	}
@@ -358,6 +362,7 @@ func (p *Pairing) Stop(why *attempt.Failure) {
 	}
 	p.handed, p.told = nil, nil
 	untold := p.first.failed.Load() && p.first.isUntold()
+	p.full = p.first.failed.Load() && p.first.isFull()
 	p.given = p.Connector.Alone() && (!untold || p.untold == maxPrefills-1)
 	switch {
 	case p.given:
