@@ -129,6 +129,8 @@ type Pool struct {
 	WorkerKeyEnv  string `toml:"worker_key_env"`  // or this variable holds it
 	TLSCAFile     string `toml:"tls_ca_file"`     // PEM of who signs the workers' certificates; "" = the system's
 
+	Subset int `toml:"subset"` // of how many workers each of the routers that share makes use; 0 = of all
+
 	MaxInFlight int           `toml:"max_in_flight"`    // requests at a time at one worker; 0 = no limit
 	MaxWait     float64       `toml:"max_wait_seconds"` // of prefill queued at one worker; 0 = no bound
 	MaxKVUse    float64       `toml:"max_kv_use"`       // share of its KV for requests in flight; 0 = no bound

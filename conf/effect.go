@@ -46,7 +46,12 @@ var words = map[string]func(s *scope) bool{
 	"?lends": func(s *scope) bool {
 		return s.p.KVSource != "" || s.p.anyWorker(func(w *Worker) bool { return w.KVSource != "" })
 	},
-	"?alone":   func(s *scope) bool { return !s.c.History.shares(&s.c.Cache) },
+	"?alone": func(s *scope) bool { return !s.c.History.shares(&s.c.Cache) },
+	"?fewer": func(s *scope) bool {
+		k := &s.p.Kubernetes
+		return s.p.Subset < len(s.p.Workers) || s.c.Server.AdminTokenFile+s.p.WorkersFile+s.p.WorkersDNS != "" ||
+			k.Service+k.Selector != ""
+	},
 	"?history": func(s *scope) bool { return s.c.History.shares(&s.c.Cache) },
 	"?not-a-sentinel": func(s *scope) bool {
 		return !strings.Contains(s.v.String(), ":26379") || strings.Contains(s.v.String(), "master_name=")

@@ -59,6 +59,7 @@ func checkPool(r *report, path string, c *Config, p *Pool) {
 	if !within(p.RetryBudget, 0, 1) {
 		r.outOfRange(child(path, "retry_budget"), p.RetryBudget, "write a share of requests from 0 to 1, as 0.2")
 	}
+	checkSubset(r, child(path, "subset"), p)
 	r.between(child(path, "hand_over_bytes"), p.HandOverBytes, 0, 1<<40, "bytes, 0 for none,")
 	checkTimes(r, path, p)
 	r.oneOf(child(path, "weights"), p.Weights, "any", "one")
@@ -87,6 +88,18 @@ func checkPool(r *report, path string, c *Config, p *Pool) {
 	checkQueue(r, child(path, "queue"), &p.Queue)
 	checkDisaggregation(r, path, p)
 	checkAdapters(r, path, &p.Adapters)
+}
+
+// checkSubset wants two workers of each role: one alone leaves nobody when it is down.
+func checkSubset(r *report, path string, p *Pool) {
+	least := 2
+	if p.Disaggregation.On() {
+		least = 4
+	}
+	if p.Subset != 0 && (p.Subset < least || p.Subset > maxCount) {
+		r.outOfRange(path, p.Subset, fmt.Sprintf("write workers from %d to %d, two of each role at least, as 200; 0 = "+
+			"the router uses all", least, maxCount))
+	}
 }
 
 // maxTokensBudget is the longest that a request may wait for its prompt's ids: more costs more than a prefill saves.

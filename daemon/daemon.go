@@ -355,7 +355,7 @@ func (d *Daemon) receives(store *strategies.Store) func(m *peers.Module) bool {
 func (p process) Found() map[string][]conf.Worker {
 	all := map[string][]conf.Worker{}
 	for _, one := range p.state.Load().pools {
-		all[one.name] = one.set.Load().conf.Workers
+		all[one.name] = one.set.Load().all
 	}
 	return all
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/discover"
 	"github.com/warmpath/warmpath/daemon/fleet/feed"
 	"github.com/warmpath/warmpath/daemon/fleet/probe"
+	"github.com/warmpath/warmpath/daemon/fleet/subset"
 	"github.com/warmpath/warmpath/daemon/fleet/wake"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
@@ -55,6 +56,7 @@ type pool struct {
 	waker   *wake.Waker
 	daemon  *Daemon
 	leaving leaving // workers whose conversations are being moved
+	subset  subset.Subset
 
 	set      atomic.Pointer[setup]
 	changing sync.Mutex // one change of workers at a time
@@ -66,8 +68,10 @@ type pool struct {
 
 // setup is a pool's configuration in force with what was made of it. It is never changed, only replaced.
 type setup struct {
-	conf    conf.Pool // Workers are those found, not those of the file alone
-	key     string    // the workers' API key
+	conf    conf.Pool // Workers are those found, not those of the file alone, and of these those that this router uses
+	all     []conf.Worker
+	members map[string]subset.Member // the workers that it uses; nil = all
+	key     string                   // the workers' API key
 	tls     *tls.Config
 	clients map[string]*upstream.Client // by worker URL
 }
@@ -81,8 +85,10 @@ func newPool(c conf.Pool, s conf.Sessions, d *Daemon) (*pool, error) {
 	p.waker, p.loader = wake.New(c.Name, c.Queue.WakeURL, p.log), adapters.New(c.Name, p.log, d.metrics)
 	p.found = discover.New(adapt.Discovery(p.log, discover.System(nameServers), watchPoll,
 		func() []conf.Worker { return d.register.Workers(c.Name) }))
+	p.subset.Due, p.subset.Linger = make(chan struct{}, 1), subsetLinger
 	c.Workers = p.found.Take(ctx, adapt.Sources(&c))
-	first, err := newSetup(c, nil)
+	members, _ := p.subset.Choose(p.choosing(&c), time.Now())
+	first, err := newSetup(c, members, nil)
 	if err != nil {
 		cancel()
 		return nil, err
@@ -111,6 +117,7 @@ func newPool(c conf.Pool, s conf.Sessions, d *Daemon) (*pool, error) {
 	go p.found.Run(ctx, func([]conf.Worker) { p.refound() })
 	p.running.Go(func() { p.staff.Shadows.Run(ctx) })
 	go p.tend(ctx)
+	go p.keepSubset(ctx)
 	return p, nil
 }
 
@@ -166,7 +173,8 @@ func (p *pool) shown() *operator.Pool {
 		refuses = p.loader.Refused
 	}
 	return &operator.Pool{Aliases: leads, Refuses: refuses, Pool: p.route, Models: c.Models, Patterns: c,
-		Leaving: p, Panic: c.Panic, Events: p.feed, Shadows: p.staff.Shadows, Asking: p.asking, Queue: p.queue,
+		Subset: p.subset.State, Leaving: p, Panic: c.Panic, Events: p.feed, Shadows: p.staff.Shadows, Asking: p.asking,
+		Queue:   p.queue,
 		Pairing: adapt.Pairing(&c.Disaggregation), Holds: c.Holds(), Header: c.HeaderTimeout, Fences: fences,
 		Failing: p.found.Failing(), Unloaded: p.loader.Refusals(), Unwoken: p.waker.Failed(),
 		Origin: func(url string) string { return string(p.found.Origin(url)) }}
@@ -183,8 +191,14 @@ func (p *pool) served() *epoch.Pool {
 
 // newSetup reads the secrets and makes a client for each worker that has none of the same settings. Authorities that
 // are as before stay the same value: another would make new connections.
-func newSetup(c conf.Pool, before *setup) (*setup, error) {
-	s := &setup{conf: c}
+func newSetup(c conf.Pool, members map[string]subset.Member, before *setup) (*setup, error) {
+	s := &setup{conf: c, all: c.Workers, members: members}
+	if members != nil {
+		s.conf.Workers = slices.DeleteFunc(slices.Clone(c.Workers), func(w conf.Worker) bool {
+			_, used := members[w.ID]
+			return !used
+		})
+	}
 	var err error
 	s.key, err = c.WorkerKey()
 	if err != nil {
@@ -200,14 +214,26 @@ func newSetup(c conf.Pool, before *setup) (*setup, error) {
 	if s.tls != nil && before.tls != nil && s.tls.RootCAs.Equal(before.tls.RootCAs) {
 		s.tls = before.tls
 	}
-	s.clients, err = adapt.Clients(&c, s.tls, before.clients)
+	s.clients, err = adapt.Clients(&s.conf, s.tls, before.clients)
 	return s, err
+}
+
+// specs returns the workers that the router uses.
+func (s *setup) specs() []worker.Spec {
+	all := adapt.Specs(&s.conf)
+	for i := range all {
+		all[i].Guest = s.members[all[i].ID].Guest
+	}
+	return all
 }
 
 // watch is what the pool of workers needs of the settings.
 func (p *pool) watch(s *setup) worker.Config {
 	w := adapt.Workers(&s.conf, p.queue, p.loader)
 	w.Log, w.Watcher, w.OnChange = p.log, p.prober, p.lookAtChange
+	if s.members != nil {
+		w.Outside = p.subset.Want
+	}
 	return w
 }
 
@@ -240,11 +266,18 @@ func (p *pool) update(c conf.Pool) error {
 // once loses no request. The caller holds p.changing. A change may wait seconds for the one before it, so each reads
 // what is newest under the lock: settings and workers from before the wait would undo the other change.
 func (p *pool) change(c conf.Pool) error {
+	members, _ := p.subset.Choose(p.choosing(&c), time.Now())
+	return p.use(c, members)
+}
+
+// use is change for members of the pool's workers.
+func (p *pool) use(c conf.Pool, members map[string]subset.Member) error {
 	before := p.set.Load()
-	next, err := newSetup(c, before)
+	next, err := newSetup(c, members, before)
 	if err != nil {
 		return err
 	}
+	c = next.conf
 	both := maps.Clone(before.clients)
 	maps.Copy(both, next.clients)
 	p.clients.Set(both)
@@ -258,11 +291,11 @@ func (p *pool) change(c conf.Pool) error {
 	p.route.Lend(adapt.Lends(&next.conf))
 	p.prober.Configure(adapt.Questions(&next.conf, next.key, next.tls))
 	p.feed.Configure(adapt.Origins(&next.conf), next.tls)
-	if all := worker.Union(adapt.Specs(&c), adapt.Specs(&before.conf)); len(all) > len(c.Workers) {
+	if all := worker.Union(next.specs(), before.specs()); len(all) > len(c.Workers) {
 		p.route.Workers.Update(all, time.Now())
 		p.awaitHeard(c)
 	}
-	p.route.Workers.Update(adapt.Specs(&c), time.Now())
+	p.route.Workers.Update(next.specs(), time.Now())
 	p.clients.Set(next.clients)
 	for url, u := range before.clients { // requests under way keep their connections; only idle ones go
 		if u != next.clients[url] {

@@ -19,13 +19,13 @@ var budget = size{lines: 4500, exported: 90, pairs: 6, spread: 4}
 // budgets lists the packages that need another one. Each has some tenth more than its package had when the row was written,
 // so that a change never has to shave lines.
 var budgets = map[string]size{
-	"daemon":                   {lines: 1350, exported: 40, pairs: 4, spread: 1}, // wires the other packages and decides nothing
+	"daemon":                   {lines: 1550, exported: 40, pairs: 5, spread: 1}, // wires the other packages and decides nothing
 	"daemon/request/attempt":   {lines: 2270, exported: 30, pairs: 6, spread: 4},
 	"daemon/request/admission": {lines: 4500, exported: 95, pairs: 6, spread: 4},
 	"daemon/peers":             {lines: 5200, exported: 90, pairs: 6, spread: 4}, // one stream, and the file in its form
 	"daemon/request/exchange":  {lines: 2100, exported: 30, pairs: 6, spread: 5},
 	"daemon/fleet/judge":       {lines: 4500, exported: 115, pairs: 6, spread: 4},
-	"daemon/fleet/worker":      {lines: 5800, exported: 181, pairs: 9, spread: 4},
+	"daemon/fleet/worker":      {lines: 5800, exported: 190, pairs: 9, spread: 4},
 	"daemon/request/route":     {lines: 6000, exported: 208, pairs: 9, spread: 6},
 	"daemon/request/prompt":    {lines: 5500, exported: 90, pairs: 6, spread: 4},
 	"daemon/admin/operator":    {lines: 7000, exported: 115, pairs: 6, spread: 4},

@@ -37,7 +37,7 @@ var arrows = map[string][]string{
 	"daemon": { // wires the rooms; it and adapt alone know the configuration
 		"cache/...", "conf", "daemon/adapt", "daemon/admin/decisions", "daemon/admin/operator",
 		"daemon/admin/register", "daemon/admin/strategies", "daemon/admin/tracing", "daemon/admin/unit", "daemon/fleet/adapters",
-		"daemon/fleet/discover", "daemon/fleet/feed", "daemon/fleet/probe", "daemon/fleet/wake",
+		"daemon/fleet/discover", "daemon/fleet/feed", "daemon/fleet/probe", "daemon/fleet/subset", "daemon/fleet/wake",
 		"daemon/fleet/worker", "daemon/kv/kvcache",
 		"daemon/peers", "daemon/request/epoch", "daemon/request/exchange", "daemon/request/front",
 		"daemon/request/ledger",
@@ -175,6 +175,7 @@ var arrows = map[string][]string{
 		"daemon/transport/direct", "sdk/abi",
 	},
 	"daemon/fleet/probe":   {"cache/parts/quota", "daemon/fleet/worker", "daemon/transport/direct"}, // worker: whose Page it reads
+	"daemon/fleet/subset":  {"daemon/fleet/worker"},                                                 // worker: whose Spec and Stats it chooses by
 	"daemon/fleet/wake":    {"daemon/transport/direct"},
 	"daemon/fleet/judge":   {},
 	"daemon/fleet/labels":  {},
@@ -206,7 +207,7 @@ var arrows = map[string][]string{
 		"cache/parts/bind", "cache/holdings", "cache/kvevents", "cache/kvstore", "cache/kvstore/chunks",
 		"cache/kvstore/remote", "cache/lmcache", "cache/tier",
 		"daemon/admin/decisions", "daemon/admin/register", "daemon/admin/strategies", "daemon/admin/timeline",
-		"daemon/admin/tracing", "daemon/fleet/feed", "daemon/fleet/judge", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers",
+		"daemon/admin/tracing", "daemon/fleet/feed", "daemon/fleet/judge", "daemon/fleet/subset", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers",
 		"daemon/request/account",
 		"daemon/request/epoch", "daemon/request/exchange", "daemon/request/front", "daemon/request/journal",
 		"daemon/request/ledger", "daemon/request/limit",

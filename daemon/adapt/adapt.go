@@ -55,12 +55,18 @@ func history(c *conf.Config, log *slog.Logger) (*peers.Peers, error) {
 	if err != nil {
 		return nil, err
 	}
+	name := RouterName(c)
+	return peers.Open(peers.Config{Redis: url, TLS: secured, Prefix: "warmpath/", Secret: secret, Name: name,
+		StreamBytes: c.History.MaxBytes, Log: log})
+}
+
+// RouterName returns this router's name among others.
+func RouterName(c *conf.Config) string {
 	name := c.History.Name
 	if name == "" {
 		name, _ = os.Hostname()
 	}
-	return peers.Open(peers.Config{Redis: url, TLS: secured, Prefix: "warmpath/", Secret: secret, Name: name,
-		StreamBytes: c.History.MaxBytes, Log: log})
+	return name
 }
 
 // security returns the TLS settings of a Redis.

@@ -14,7 +14,10 @@ import (
 var statesOf = map[string][]struct {
 	files, begin, end, word string
 }{
-	"State of a worker": {{"daemon/fleet/worker/standing.go", "[...]string{", "}[s]", `: "([^"]+)"`}},
+	"State of a worker": {
+		{"daemon/fleet/worker/standing.go", "[...]string{", "}[s]", `: "([^"]+)"`},
+		{"daemon/admin/operator/describe.go", "", "", `Outside = "([^"]+)"`},
+	},
 	"Why a worker was no candidate": {
 		{"daemon/request/route/candidate.go", "func skipped(", "\n}", `return "([^"]+)"`},
 		{"daemon/request/route/explain.go", "is not in the order.\nconst (", "\n)", `= "([^"]+)"`},

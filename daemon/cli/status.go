@@ -102,14 +102,17 @@ func writeStatus(out io.Writer, o *operator.Overview) error {
 	for i := range o.Pools {
 		p := &o.Pools[i]
 		fmt.Fprintf(out, "\npool %s  models %s, %s%s on %s, %d of %d up%s%s, demand %.1f s of prefill%s\n", p.Name,
-			strings.Join(p.Models, " "), p.PoolState.Strategy, canariesOf(p), p.View, p.Up, p.Total, onTrial(p), joined(p),
-			p.Demand, wantedBy(p.Up, p.Wanted))
+			strings.Join(p.Models, " "), p.PoolState.Strategy, canariesOf(p), p.View, p.Up, p.Total-p.States[operator.Outside],
+			onTrial(p), joined(p), p.Demand, wantedBy(p.Up, p.Wanted))
 		if len(p.Aliases) > 0 {
 			fmt.Fprintf(out, "aliases: %s\n", some(p.Aliases))
 		}
 		for _, r := range p.Roles {
 			fmt.Fprintf(out, "role %s: %d of %d up, %.1f in use, demand %.1f s of prefill%s\n", r.Role, r.Up, r.Workers, r.Busy,
 				r.Demand, wantedBy(r.Up, r.Wanted))
+		}
+		if p.Subset != nil {
+			fmt.Fprintf(out, "subset: %s\n", p.Subset.Text)
 		}
 		if p.Moves != "" {
 			fmt.Fprintf(out, "moves: %s\n", p.Moves)

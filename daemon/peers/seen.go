@@ -26,19 +26,54 @@ const (
 // has seen of them in the last second.
 func (m *Member) share(now time.Time) {
 	publish := func(all []worker.Seen) { m.publish(all, time.Now()) }
-	others := m.receiver.alive(now)
+	m.mu.Lock()
+	own := m.digest
+	m.mu.Unlock()
+	others := m.receiver.alive(own, now)
 	m.pool.Book.Routers.Store(int32(1 + len(others)))
 	m.publish(m.pool.Workers.Share(m.sender.self, others, publish), now)
 }
 
-// alive returns the routers whose records count.
-func (r *Receiver) alive(now time.Time) (all []uint64) {
+// alive returns the routers whose records count. own is the digest of this router's workers.
+func (r *Receiver) alive(own uint64, now time.Time) (all []worker.Sharer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for id, p := range r.peers {
-		if !p.foreign && p.isAlive(now) {
-			all = append(all, id)
+		if p.foreign || !p.isAlive(now) {
+			continue
 		}
+		o := worker.Sharer{ID: id}
+		if p.beat.digest != own && len(p.beat.Workers) > 0 {
+			o.Has = make(map[uint64]bool, len(p.beat.Workers))
+			for _, w := range p.beat.Workers {
+				o.Has[w.Key] = true
+			}
+		}
+		all = append(all, o)
+	}
+	return all
+}
+
+// namesFor is how long a router that has gone keeps its part of the workers: it may restart.
+const namesFor = 30 * time.Second
+
+// Names returns the names of the other routers that have the pool, also of those that may come back within seconds. A
+// nil Peers knows none.
+func (p *Peers) Names(pool string, now time.Time) (all []string) {
+	if p == nil {
+		return nil
+	}
+	for _, m := range p.list() {
+		if m.name != pool {
+			continue
+		}
+		m.receiver.mu.Lock()
+		for _, o := range m.receiver.peers {
+			if !o.foreign && o.beat.Name != "" && (!o.gone || now.Sub(o.lastSent) < namesFor) {
+				all = append(all, o.beat.Name)
+			}
+		}
+		m.receiver.mu.Unlock()
 	}
 	return all
 }

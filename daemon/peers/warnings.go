@@ -104,7 +104,7 @@ func (m *Member) logDifferences(log *slog.Logger, now time.Time) {
 				"give the worker the same URL in both files, or another id", "pool", m.name, "router", r.Name,
 				"workers", strings.Join(d.moved, ", "))
 		}
-		if len(d.theirs)+len(d.ours) > 0 && m.warningDue("other workers "+r.ID, now) {
+		if len(d.theirs)+len(d.ours) > 0 && !m.pool.Workers.IsPart() && m.warningDue("other workers "+r.ID, now) {
 			log.Warn("history: another router has other workers in this pool: what is sent to those is not known here",
 				"pool", m.name, "router", r.Name, "only_there", strings.Join(d.theirs, ", "),
 				"only_here", strings.Join(d.ours, ", "))

@@ -3,9 +3,11 @@ package operator
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/subset"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/waiting"
@@ -30,6 +32,7 @@ type PoolState struct {
 	Unwoken    string        `json:"wake_url_fails,omitempty"`   // why wake_url did not take the last call
 	Canaries   []string      `json:"canaries,omitempty"`         // strategies that serve a part, and which
 	Moves      string        `json:"moves,omitempty"`            // of conversations: what moves, and what it was worth
+	Subset     *subset.State `json:"subset,omitempty"`           // which of the workers this router uses; absent = all
 	Workers    []WorkerState `json:"workers"`
 	Summary
 	Queue  *waiting.State `json:"queue,omitempty"`         // what waits in the router; absent = nothing does
@@ -112,6 +115,10 @@ func Describe(pools []*Pool) (all []PoolState) {
 				live++
 			}
 		}
+		if p.Subset != nil {
+			s.Subset = p.Subset()
+		}
+		s.addOutside()
 		if live > 0 {
 			s.View = fmt.Sprintf("KV events of %d of %d workers, else routed history", live, len(stats))
 		}
@@ -119,6 +126,20 @@ func Describe(pools []*Pool) (all []PoolState) {
 		all = append(all, s)
 	}
 	return all
+}
+
+// Outside is the state of a worker that this router does not use.
+const Outside = "outside of the subset"
+
+// addOutside adds the workers that the router does not use.
+func (s *PoolState) addOutside() {
+	if s.Subset == nil {
+		return
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.Subset.Outside)) {
+		s.Workers = append(s.Workers, WorkerState{ID: id, State: Outside, Since: s.Subset.Since, Breaker: "closed",
+			Why: s.Subset.Outside[id], Hits: -1, Models: []string{}})
+	}
 }
 
 func describeWorker(w worker.Stats, now time.Time) WorkerState {
@@ -278,7 +299,8 @@ const (
 // own ranks a worker by itself: rankBad, rankWarned or rankGood. The page in a browser has the same rule.
 func (w *WorkerState) own() int {
 	switch {
-	case w.serves() && w.Breaker == "closed" && w.Lately <= 1 && (w.LastError == "" || w.ErrorOver):
+	case w.serves() && w.Breaker == "closed" && w.Lately <= 1 && (w.LastError == "" || w.ErrorOver),
+		w.State == Outside:
 		return rankGood
 	case w.serves() || w.Drained || slices.Contains([]string{"starting", "draining", "asleep", "paused"}, w.State):
 		return rankWarned

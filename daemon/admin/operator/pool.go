@@ -9,6 +9,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/admin/strategies"
 	"github.com/warmpath/warmpath/daemon/fleet/feed"
+	"github.com/warmpath/warmpath/daemon/fleet/subset"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/route"
@@ -43,6 +44,7 @@ type Pool struct {
 	Fences   map[string]worker.Fence        // of keys that may use some workers alone
 	Unloaded []string                       // "ADAPTER by WORKER": adapters that workers have refused, in the last minute
 	Unwoken  string                         // why the last call of wake_url was not taken; "" = it was, or there was none
+	Subset   func() *subset.State           // of the workers; it returns nil if the router uses all
 	Leaving  Leaving                        // moves conversations away from workers that leave
 	Holds    time.Duration                  // for so long requests wait while no worker is up; 0 = they do not
 	Header   time.Duration                  // for so long one waits for its answer at a worker, also at a paused one

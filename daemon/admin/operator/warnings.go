@@ -24,7 +24,7 @@ func warnings(e *evidence) []Warning {
 	e.refusedFile()
 	e.lostStores()
 	e.certificates()
-	e.eachPool(e.failing, e.setAside, e.astray, e.canaries, e.sickWorkers, e.lostRoles, e.fenced, e.unloaded,
+	e.eachPool(e.failing, e.unused, e.setAside, e.astray, e.canaries, e.sickWorkers, e.lostRoles, e.fenced, e.unloaded,
 		e.full, e.rests, e.preempting)
 	e.keysAtLimit()
 	e.losses()
@@ -93,6 +93,15 @@ func (e *evidence) failing(p *PoolOverview) {
 	if p.Failing != "" {
 		e.add(p, "workers of "+p.Name+" are those of before", "a source of them has no answer now: "+p.Failing,
 			e.commands.check(""))
+	}
+}
+
+// unused warns of workers that no router uses.
+func (e *evidence) unused(p *PoolOverview) {
+	if s := p.Subset; s != nil && s.Unused > 0 {
+		e.add(p, fmt.Sprintf("%d workers of %s are unused", s.Unused, p.Name), fmt.Sprintf("the subsets of %d routers "+
+			"do not have them: set subset = %d at least, or start more routers that share the history", len(s.Routers),
+			(p.Total+len(s.Routers)-1)/len(s.Routers)), e.commands.check(""))
 	}
 }
 

@@ -33,7 +33,11 @@ type Config struct {
 	Panic       bool       // while no worker is up, Snapshot offers all of them, as Panicked
 	Adapters    Loading
 	Holds       bool // requests wait in the router while no worker is up; else those for a paused worker wait there
-	OwnTrials   bool // the Watcher tries workers that hang, by Phase.Try; else a client's request does
+	// Outside reports whether workers that are not of Workers may serve what a request wants, and has them added if so.
+	// The request waits as for a worker that starts. The pool calls it with its lock held. nil = there are none.
+	Outside func(Want) bool
+
+	OwnTrials bool // the Watcher tries workers that hang, by Phase.Try; else a client's request does
 
 	// New reads the fields below. Configure ignores them.
 	Log     *slog.Logger // default: none
@@ -44,6 +48,13 @@ type Config struct {
 
 	Caches   Caches // of the workers; default: changes are not announced
 	OnChange func() // something that is written to the log has changed; called without the pool's lock. nil = nothing
+}
+
+// Want is what a request wants of a worker and finds at none of the pool. One field or two are set.
+type Want struct {
+	ID    string // where its session lives, without the rank
+	Model string // that no worker lists
+	Fence Fence  // that excludes all
 }
 
 // Loading is which LoRA adapters the router loads at workers that do not list them.

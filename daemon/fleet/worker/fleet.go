@@ -284,10 +284,15 @@ func (f *fleet) at(id string) *endpoint {
 }
 
 // absence returns the standing of an id that no worker has. A rank of an endpoint that was never up is not Gone: its
-// number of ranks is not known yet.
+// number of ranks is not known yet. Nor is a worker that is added because it was asked for.
 func (f *fleet) absence(id string) Standing {
-	if e := f.at(id); e != nil && e.health.WasNeverUp() {
+	e := f.at(id)
+	if e != nil && e.health.WasNeverUp() {
 		return e.standing()
+	}
+	name, _, _ := strings.Cut(id, rankMark)
+	if e == nil && f.conf.Outside != nil && f.conf.Outside(Want{ID: name}) {
+		return Starting
 	}
 	return Gone
 }
@@ -540,7 +545,7 @@ func (f *fleet) failsAlone(e *endpoint) bool {
 func (f *fleet) saturated(now time.Duration) bool {
 	some, m := false, moment{now: now, slowness: f.speed.Value}
 	for _, w := range f.workers {
-		if !w.isUp() || w.draining {
+		if !w.isUp() || w.closed() {
 			continue
 		}
 		if !w.full(&f.conf.limits, &m) {

@@ -154,6 +154,7 @@ func (p *Pool) Snapshot(q Query, rows []abi.Row, ws []*Worker) ([]abi.Row, []*Wo
 		s.moment, s.weight = p.fleet.advance(now), 0
 		s.take()
 		s.takeShort()
+		s.askOutside()
 	}
 	if q.Count != nil {
 		*q.Count = s.count()
@@ -164,6 +165,9 @@ func (p *Pool) Snapshot(q Query, rows []abi.Row, ws []*Worker) ([]abi.Row, []*Wo
 	}
 	return s.rows, s.workers, s.standing
 }
+
+// IsPart reports whether there may be more workers than those of the pool: Config.Outside.
+func (p *Pool) IsPart() bool { return p.set.Load().Outside != nil }
 
 // IsLarge reports whether the pool is large enough for Query.Few to leave workers out.
 func (p *Pool) IsLarge() bool { return p.count.Load() > allOf }

@@ -85,7 +85,7 @@ func (f *fleet) publish(e *endpoint, check int, page *Page) {
 // Share sets which router this one is and which others share the questions to the workers. It returns what was seen
 // since the last call. urgent is called, without the pool's lock, with what must not wait for the next call: a bad
 // check. Without others nothing is shared.
-func (p *Pool) Share(self uint64, others []uint64, urgent func([]Seen)) []Seen {
+func (p *Pool) Share(self uint64, others []Sharer, urgent func([]Seen)) []Seen {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.fleet.sharing.set(self, others, urgent)

@@ -23,17 +23,23 @@ const (
 	checkedBad  = 2
 )
 
+// Sharer is another router that shares the questions to the workers.
+type Sharer struct {
+	ID  uint64
+	Has map[uint64]bool // keys of its workers; nil = it has the same
+}
+
 // sharing is what a router shares with others. The zero value shares nothing.
 type sharing struct {
-	self   uint64   // this router
-	others []uint64 // nil = it shares with nobody
+	self   uint64 // this router
+	others []Sharer
 	seen   map[uint64]Seen
 	hurry  bool // seen holds a bad check, which goes to urgent at once
 	urgent func([]Seen)
 }
 
 // set sets the routers, and returns what was seen since the last call.
-func (s *sharing) set(self uint64, others []uint64, urgent func([]Seen)) []Seen {
+func (s *sharing) set(self uint64, others []Sharer, urgent func([]Seen)) []Seen {
 	s.self, s.others, s.urgent = self, others, urgent
 	return s.take()
 }
@@ -68,13 +74,18 @@ func (s *sharing) inHurry() ([]Seen, func([]Seen)) {
 	return s.take(), s.urgent
 }
 
-// asks reports whether this router is the one that asks a worker: it has the greatest hash of router and worker.
+// asks reports whether this router is the one that asks a worker: of those that have the worker it has the greatest
+// hash of router and worker.
 func (s *sharing) asks(worker uint64) bool {
-	own := rendezvous(s.self, worker)
-	return !slices.ContainsFunc(s.others, func(o uint64) bool { return rendezvous(o, worker) > own })
+	own := Rendezvous(s.self, worker)
+	return !slices.ContainsFunc(s.others, func(o Sharer) bool {
+		return Rendezvous(o.ID, worker) > own && (o.Has == nil || o.Has[worker])
+	})
 }
 
-func rendezvous(router, worker uint64) uint64 {
+// Rendezvous returns the hash of a router and a worker, by their keys: of several routers the one with the greatest
+// hash has the worker.
+func Rendezvous(router, worker uint64) uint64 {
 	x := (router ^ worker) * 0x9E3779B97F4A7C15
 	x = (x ^ x>>32) * 0xD6E8FEB86659FD93
 	return x ^ x>>32

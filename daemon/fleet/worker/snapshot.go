@@ -171,7 +171,7 @@ func (s *shot) takeBy(m mode) {
 func (s *shot) judge(w *Worker, m mode) Standing {
 	bound := s.Bound != "" && w.id == s.Bound
 	switch {
-	case m == blind && w.draining:
+	case m == blind && w.closed():
 		return Draining
 	case m != blind && !w.takes(s.moment.now) && !(bound && w.keeps(s.moment.now)) &&
 		!(m == trusting && s.fleet.lastResort(w)):
@@ -256,6 +256,22 @@ func (s *shot) takeShort() {
 	}
 }
 
+// askOutside has workers added that may serve the request, if none of the pool may. They have the labels of its fence,
+// or may list its model.
+func (s *shot) askOutside() {
+	ask := s.fleet.conf.Outside
+	if ask == nil || s.Only != nil || s.From != nil || s.standing != Lacking && s.standing != Fenced {
+		return
+	}
+	want := Want{Fence: s.Fence}
+	if s.standing == Lacking {
+		want.Model = s.Model
+	}
+	if ask(want) {
+		s.standing = Starting
+	}
+}
+
 // describe writes the means of all workers, of which so many have a row.
 func (s *shot) describe(rows int) {
 	var of *order.Set[*Worker]
@@ -311,7 +327,7 @@ func (s *shot) count() Count {
 // requests wait there. They wait in the router if the pool has a time for that.
 func (f *fleet) lastResort(w *Worker) bool {
 	if w.engine.Rest() == judge.Paused {
-		return w.isUp() && !w.draining && !f.conf.Holds
+		return w.isUp() && !w.closed() && !f.conf.Holds
 	}
 	return w.suspected()
 }

@@ -27,6 +27,9 @@ type Spec struct {
 	// Drain drains the worker from its beginning. An update that changes Drain drains the worker or puts it back, as
 	// Pool.Drain does; any other update leaves the state that Pool.Drain set.
 	Drain bool
+
+	// Guest keeps all requests from the worker but those of sessions that live there, as a drain does.
+	Guest bool
 }
 
 // Role is which part of a request a worker may have.
@@ -38,6 +41,8 @@ const (
 	Prefills                // prompts, whose answers others write
 	Decodes                 // answers, and the prompts of its own
 	PrefillsToo             // prompts for others, and answers as well
+
+	Roles // their number
 )
 
 // PrefillLabel is the label of a worker that Prefills or PrefillsToo, as a Fence has it. Each such worker must have it

@@ -176,6 +176,9 @@ func (w *Worker) condition() (s Standing, why string) {
 	if w.isSetAside() {
 		return Ejected, why
 	}
+	if w.spec.Guest {
+		why = guestWhy
+	}
 	return Ready, why
 }
 
@@ -187,10 +190,16 @@ func (w *Worker) setAsideAs() Standing {
 	return Ejected
 }
 
-const askedToDrain = "asked to drain"
+const (
+	askedToDrain = "asked to drain"
+	guestWhy     = "outside of the subset: it serves its sessions alone"
+)
+
+// closed reports whether w gets no requests but those of its sessions.
+func (w *Worker) closed() bool { return w.draining || w.spec.Guest }
 
 // takes reports whether w may get requests, regardless of its limit.
-func (w *Worker) takes(now time.Duration) bool { return !w.draining && w.keeps(now) }
+func (w *Worker) takes(now time.Duration) bool { return !w.closed() && w.keeps(now) }
 
 // keeps reports whether w may at least serve the sessions that are bound to it. A drain does not end those.
 func (w *Worker) keeps(now time.Duration) bool {
@@ -200,7 +209,7 @@ func (w *Worker) keeps(now time.Duration) bool {
 // suspected reports whether w is only suspected of being sick: it is silent, or set aside because of its answers. If
 // no other worker takes a request, suspicion is not a reason to refuse it.
 func (w *Worker) suspected() bool {
-	return !w.draining && !w.engine.IsAsleep() &&
+	return !w.closed() && !w.engine.IsAsleep() &&
 		(w.health.State() == judge.Silent || w.isUp() && w.health.IsSetAside())
 }
 

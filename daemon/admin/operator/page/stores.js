@@ -12,7 +12,7 @@ export function drawPools(o) {
       ...(p.roles || []).map((r) => `${r.role} ${r.up} of ${r.workers}`)].join(", "),
       p.why_not ? el("span", "bad", p.panics ? "by panic alone" : "cannot serve") : p.module_quarantined ? el("span", "bad", "by the fallback") :
         el("span", "good", p.rests ? "at zero" : "serves"),
-      el("span", "wrap", `${p.strategy} on ${p.view}${p.moves ? " · moves: " + p.moves : ""}`), el("span", "id", p.module_sha256.slice(0, 12)), count(p.module.picks), String(p.module.traps),
+      el("span", "wrap", `${p.strategy} on ${p.view}${p.moves ? " · moves: " + p.moves : ""}${p.subset ? " · subset: " + p.subset.text : ""}`), el("span", "id", p.module_sha256.slice(0, 12)), count(p.module.picks), String(p.module.traps),
       listed(p.module.fallbacks), ms(p.demand_seconds), count(p.index_blocks), el("span", "wrap", listed(p.sessions))]), [6, 7, 9, 10]));
   const waits = pools.filter((p) => p.queue).flatMap((p) => p.queue.flows.map((f) => [f.flow, p.name, String(f.requests), String(f.priority),
     ms(f.prefill_seconds), since(f.served_at), f.limit ? "its key's " + f.limit : p.up ? "no worker has room" : "no worker is up"]));

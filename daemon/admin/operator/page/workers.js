@@ -24,6 +24,7 @@ const keyOf = (w) => w.pool + " " + w.id;
 const full = (w) => w.full ?? (w.max_in_flight > 0 && w.in_flight + (w.others_in_flight || 0) >= w.max_in_flight);
 
 export function grade(w) {
+  if (w.state === "outside of the subset") return "good";
   if (w.state === "up" || w.state === "full") return w.breaker !== "closed" || w.restarts_of_late > 1 || (w.last_error && !w.last_error_over) ? "warn" : "good";
   return w.drained || ["starting", "draining", "asleep", "paused"].includes(w.state) ? "warn" : "bad";
 }

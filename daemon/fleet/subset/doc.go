@@ -1,0 +1,8 @@
+// Package subset chooses which workers of a large pool a router uses. Routers that know each other choose alike, so
+// that each worker is in about as many subsets as any other ([Assign]).
+//
+// A subset never keeps a request from a worker that alone can serve it. It grows by the next workers in the router's
+// own order: while fewer than three quarters of its workers are up, while a label, a role or a model that the pool has
+// is missing, and for a session that lives at another worker. A worker stays for a while after the last need for it, so
+// that its replacement is up before it goes.
+package subset

@@ -1,0 +1,449 @@
+package subset
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
+)
+
+const (
+	wantLife   = 10 * time.Minute // a want counts for so long after the last request that had it
+	absentLife = time.Minute      // a model that no worker lists is not looked for again for so long
+	maxWants   = 256              // that are remembered
+	maxValues  = 16               // of a label: one with more names single workers, and no subset grows for it
+	searchStep = 32               // workers that are asked at a time for a model that none of the subset lists
+)
+
+// Input is what a subset is chosen from.
+type Input struct {
+	Size    int            // 0 = all workers are used
+	Self    string         // this router's name
+	Others  []string       // those of the routers that it shares with
+	Workers []worker.Spec  // of the pool
+	Fences  []worker.Fence // of clients' keys
+	Stats   []worker.Stats // of the workers in use
+}
+
+// Member is a worker that the router uses.
+type Member struct {
+	Why   string // it is used although it is not of the subset; "" = it is of it
+	Guest bool   // it gets the requests of its sessions alone
+}
+
+// State describes a subset to an operator.
+type State struct {
+	Text    string            `json:"text"`    // the rest in words
+	Size    int               `json:"size"`    // as configured
+	Routers []string          `json:"routers"` // that divide the workers, with this one
+	Grown   map[string]string `json:"grown"`   // workers that are used although they are not of the subset, and why
+	Outside map[string]string `json:"-"`       // those that are not used, and why
+	Unused  int               `json:"unused"`  // workers in no router's subset
+	Since   time.Time         `json:"since"`   // when routers or workers last changed
+}
+
+// Subset remembers what a router uses of a pool, and for what. It is safe for concurrent use.
+type Subset struct {
+	// Due has a value when Choose is to be called soon: a request waits for a worker that is not used yet. Make it before
+	// the first Want, with room for one.
+	Due chan struct{}
+	// Linger is how long a worker stays after the last need for it. Set it before the first call.
+	Linger time.Duration
+
+	mu    sync.Mutex // guards all below
+	size  int
+	names []string       // of the routers, this one first
+	ids   []string       // of workers
+	index map[string]int // of ids
+	specs []worker.Spec  // by the index of ids
+	of    [][]int        // which routers have each worker, as Assign returns it; nil = all are used
+	order []int          // indices of workers, in this router's own order
+	since time.Time
+	kept  map[string]kept // workers in use, by id
+	wants map[string]*want
+}
+
+// kept is a worker in use.
+type kept struct {
+	Member
+	until time.Time
+}
+
+// want is what requests have wanted from workers outside of the subset.
+type want struct {
+	worker.Want
+	at     time.Time
+	sent   uint64          // requests that the worker of a session had
+	asked  map[string]bool // workers that were asked for a model
+	absent time.Time       // when no worker was left to be asked
+}
+
+// Want implements worker.Config.Outside: it reports whether workers that are not used may serve what the request wants,
+// and has them used if so.
+func (s *Subset) Want(w worker.Want) bool {
+	now := time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of == nil {
+		return false
+	}
+	_, known := s.index[w.ID]
+	_, used := s.kept[w.ID]
+	switch {
+	case w.ID != "" && (used || !known):
+		return used
+	case w.ID == "" && !slices.ContainsFunc(s.specs, func(o worker.Spec) bool { return admits(w.Fence, o.Labels) }):
+		return false
+	}
+	key := w.ID + "\n" + w.Model + "\n" + strings.Join(w.Fence, "\n")
+	asks := s.wants[key]
+	switch {
+	case asks == nil && len(s.wants) >= maxWants, asks != nil && now.Sub(asks.absent) < absentLife:
+		return false
+	case asks == nil || !asks.absent.IsZero():
+		asks = &want{Want: w, asked: map[string]bool{}}
+		s.wants[key] = asks
+	}
+	asks.at = now
+	select {
+	case s.Due <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// Choose returns the workers to use now, and whether they are others than the last time.
+func (s *Subset) Choose(in *Input, now time.Time) (use map[string]Member, changed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.assign(in, now)
+	before := s.members()
+	if s.of == nil {
+		s.kept = nil
+		return nil, len(before) > 0
+	}
+	c := s.begin(in, now)
+	c.growForRoles()
+	c.growForLabels()
+	for _, key := range slices.Sorted(maps.Keys(s.wants)) {
+		w := s.wants[key]
+		if now.Sub(w.at) > wantLife {
+			delete(s.wants, key)
+			continue
+		}
+		c.grow(w)
+	}
+	for i, why := range c.need {
+		if was := s.kept[s.ids[i]]; why != "" && !was.Guest { // its numbers change while it stays
+			why = cmp.Or(was.Why, why)
+		}
+		s.kept[s.ids[i]] = kept{Member{Why: why}, now.Add(s.Linger)}
+	}
+	maps.DeleteFunc(s.kept, func(id string, k kept) bool {
+		_, known := s.index[id]
+		return now.After(k.until) && !c.drained[id] || !known
+	})
+	use = s.members()
+	return use, !maps.Equal(before, use)
+}
+
+func (s *Subset) members() map[string]Member {
+	all := make(map[string]Member, len(s.kept))
+	for id, k := range s.kept {
+		all[id] = k.Member
+	}
+	return all
+}
+
+// State describes the subset; nil = the pool has none.
+func (s *Subset) State() *State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of == nil {
+		return nil
+	}
+	d := &State{Size: s.size, Routers: slices.Sorted(slices.Values(s.names)), Grown: map[string]string{},
+		Outside: map[string]string{}, Since: s.since}
+	for i, id := range s.ids {
+		var have []string
+		for _, r := range s.of[i] {
+			have = append(have, s.names[r])
+		}
+		k, used := s.kept[id]
+		switch {
+		case used && k.Why != "":
+			d.Grown[id] = k.Why
+		case used && !slices.Contains(s.of[i], 0):
+			d.Grown[id] = "it was needed within the last " + s.Linger.String()
+		case !used && len(have) == 0:
+			d.Outside[id] = "it is in no router's subset"
+		case !used:
+			d.Outside[id] = "it is in the subset of " + strings.Join(have, ", ")
+		}
+		if len(have) == 0 {
+			d.Unused++
+		}
+	}
+	d.Text = fmt.Sprintf("%d of %d workers, as one of the routers %s", len(s.kept), len(s.ids),
+		strings.Join(d.Routers, ", "))
+	for _, id := range slices.Sorted(maps.Keys(d.Grown)) {
+		d.Text += "; " + id + ": " + d.Grown[id]
+	}
+	return d
+}
+
+// assign computes anew which routers have which workers, if either have changed.
+func (s *Subset) assign(in *Input, now time.Time) {
+	if in.Size == 0 {
+		s.of, s.size, s.ids = nil, 0, nil
+		return
+	}
+	others := slices.DeleteFunc(slices.Clone(in.Others), func(n string) bool { return n == in.Self })
+	slices.Sort(others)
+	names := append([]string{in.Self}, slices.Compact(others)...)
+	ids, index, strata := make([]string, len(in.Workers)), map[string]int{}, map[worker.Role][]int{}
+	same := s.of != nil && s.size == in.Size && len(s.specs) == len(in.Workers) && slices.Equal(names, s.names)
+	for i := range in.Workers {
+		w := &in.Workers[i]
+		ids[i], index[w.ID] = w.ID, i
+		strata[w.Role] = append(strata[w.Role], i)
+		same = same && s.ids[i] == w.ID && s.specs[i].Role == w.Role
+	}
+	s.specs = in.Workers
+	if same {
+		return
+	}
+	s.size, s.names, s.ids, s.index, s.since = in.Size, names, ids, index, now
+	s.of, s.order = make([][]int, len(ids)), make([]int, len(ids))
+	routers := make([]uint64, len(names))
+	for i, n := range names {
+		routers[i] = worker.KeyOf(n)
+	}
+	for _, stratum := range strata {
+		workers := make([]uint64, len(stratum))
+		for i, w := range stratum {
+			workers[i] = worker.KeyOf(ids[w])
+		}
+		for i, of := range Assign(routers, workers, s.sizeOf(len(stratum))) {
+			s.of[stratum[i]] = of
+		}
+	}
+	for i := range s.order {
+		s.order[i] = i
+	}
+	own := func(w int) uint64 { return worker.Rendezvous(routers[0], worker.KeyOf(ids[w])) }
+	slices.SortFunc(s.order, func(a, b int) int { return cmp.Compare(own(b), own(a)) })
+	if s.kept == nil {
+		s.kept = map[string]kept{}
+	}
+	if s.wants == nil {
+		s.wants = map[string]*want{}
+	}
+}
+
+// sizeOf returns how many workers of n with one role a subset has: as large a part as of the pool, and two at least.
+func (s *Subset) sizeOf(n int) int { return max(2, (s.size*n+len(s.ids)/2)/max(1, len(s.ids))) }
+
+// choosing is one call of Choose.
+type choosing struct {
+	*Subset
+	in      *Input
+	now     time.Time
+	need    map[int]string // workers that are used, with why
+	stats   map[string][]worker.Stats
+	drained map[string]bool // by an operator: that lasts until undrain
+}
+
+func (s *Subset) begin(in *Input, now time.Time) *choosing {
+	c := &choosing{Subset: s, in: in, now: now, need: map[int]string{}, stats: map[string][]worker.Stats{},
+		drained: map[string]bool{}}
+	for _, w := range in.Stats {
+		c.stats[w.Endpoint] = append(c.stats[w.Endpoint], w)
+		c.drained[w.Endpoint] = c.drained[w.Endpoint] || w.Drained
+	}
+	for i, of := range s.of {
+		if slices.Contains(of, 0) {
+			c.need[i] = ""
+		}
+	}
+	return c
+}
+
+// serves reports whether a worker is up, or may be once it has been asked.
+func (c *choosing) serves(i int) bool {
+	ranks, used := c.stats[c.ids[i]]
+	if !used {
+		return !c.specs[i].Drain
+	}
+	return slices.ContainsFunc(ranks, func(w worker.Stats) bool {
+		return w.State == worker.Ready || w.State == worker.Starting || w.State == worker.Paused
+	})
+}
+
+// add adds the next workers in the router's order that fit and may serve: up to n, of which up to fresh are not used
+// yet.
+func (c *choosing) add(n, fresh int, why string, fits func(i int) bool) {
+	for _, i := range c.order {
+		if n <= 0 || fresh <= 0 {
+			return
+		}
+		_, has := c.need[i]
+		_, used := c.stats[c.ids[i]]
+		switch {
+		case has || !fits(i):
+		case c.serves(i):
+			c.need[i] = why
+			n--
+			if !used {
+				fresh--
+			}
+		case used: // else it would leave, and come again as one that may serve
+			c.need[i] = why
+		}
+	}
+}
+
+// growForRoles adds workers of each role of which too few are up.
+func (c *choosing) growForRoles() {
+	for role := range worker.Roles {
+		all, own, up := 0, 0, 0
+		fits := func(i int) bool { return c.specs[i].Role == role }
+		for i := range c.ids {
+			if !fits(i) {
+				continue
+			}
+			all++
+			if _, has := c.need[i]; has {
+				own++
+				if c.serves(i) {
+					up++
+				}
+			}
+		}
+		if short := (3*own+3)/4 - up; all > own && short > 0 {
+			c.add(short, 1+own/8, fmt.Sprintf("%d of %d workers of the subset are up", up, own), fits)
+		}
+	}
+}
+
+// growForLabels adds a worker for each fence of a key, and for each value of a label with few values, within each role,
+// that no worker has which is up.
+func (c *choosing) growForLabels() {
+	values := map[string]map[string]bool{}
+	for i := range c.specs {
+		for name, value := range c.specs[i].Labels {
+			if values[name] == nil {
+				values[name] = map[string]bool{}
+			}
+			if len(values[name]) <= maxValues {
+				values[name][value] = true
+			}
+		}
+	}
+	for role := range worker.Roles {
+		for _, name := range slices.Sorted(maps.Keys(values)) {
+			for _, value := range slices.Sorted(maps.Keys(values[name])) {
+				if len(values[name]) <= maxValues {
+					label := name + "=" + value
+					c.growFor(label, func(i int) bool { return c.specs[i].Role == role && c.specs[i].Labels[name] == value })
+				}
+			}
+		}
+	}
+	for _, f := range c.in.Fences {
+		c.growFor(strings.Join(f, ", "), func(i int) bool { return admits(f, c.specs[i].Labels) })
+	}
+}
+
+// growFor adds a worker that fits, if none is up.
+func (c *choosing) growFor(label string, fits func(i int) bool) {
+	for i := range c.need {
+		if fits(i) && c.serves(i) {
+			return
+		}
+	}
+	c.add(1, 1, "no other worker with "+label+" is up", fits)
+}
+
+// grow adds what requests have wanted.
+func (c *choosing) grow(w *want) {
+	switch {
+	case w.ID != "":
+		c.invite(w)
+	case w.Model != "":
+		c.search(w)
+	default:
+		c.growFor(strings.Join(w.Fence, ", "), func(i int) bool { return admits(w.Fence, c.specs[i].Labels) })
+	}
+}
+
+// invite makes the worker of a session a guest for as long as the session is used.
+func (c *choosing) invite(w *want) {
+	i, known := c.index[w.ID]
+	if _, has := c.need[i]; has || !known {
+		return
+	}
+	sent, busy := uint64(0), false
+	for _, rank := range c.stats[w.ID] {
+		sent += rank.Sent
+		busy = busy || rank.InFlight > 0
+	}
+	if busy || sent > w.sent {
+		w.at, w.sent = c.now, sent
+	}
+	if k, used := c.kept[w.ID]; !used || k.Guest {
+		c.kept[w.ID] = kept{Member{"a session lives there; it gets nothing else", true}, c.now.Add(c.Linger)}
+	}
+}
+
+// search adds workers until one lists a model. Those that do not list it leave again.
+func (c *choosing) search(w *want) {
+	fits := func(i int) bool { return admits(w.Fence, c.specs[i].Labels) }
+	waits := false
+	for _, i := range c.order {
+		for _, rank := range c.stats[c.ids[i]] {
+			switch {
+			case !fits(i):
+			case rank.State == worker.Ready && slices.Contains(rank.Models, w.Model):
+				if _, has := c.need[i]; !has {
+					c.need[i] = "it lists the model " + w.Model
+				}
+				return
+			case rank.State == worker.Starting, rank.State == worker.Ready && rank.Models == nil:
+				waits = true
+			default:
+				w.asked[c.ids[i]] = true
+			}
+		}
+	}
+	if waits || !w.absent.IsZero() {
+		return
+	}
+	before := len(c.need)
+	next := func(i int) bool { return fits(i) && !w.asked[c.ids[i]] }
+	c.add(searchStep, searchStep, "it is asked for the model "+w.Model, next)
+	if len(c.need) == before {
+		w.absent = c.now
+	}
+}
+
+// admits reports whether a worker with these labels is inside of a fence.
+func admits(f worker.Fence, has map[string]string) bool {
+	return !slices.ContainsFunc(f, func(label string) bool {
+		if name, least, ok := strings.Cut(label, ">="); ok {
+			n, err := strconv.Atoi(has[name])
+			most, _ := strconv.Atoi(least)
+			return err != nil || n < most
+		}
+		label, not := strings.CutPrefix(label, worker.Not)
+		name, value, _ := strings.Cut(label, "=")
+		own, ok := has[name]
+		return (ok && own == value) == not
+	})
+}
