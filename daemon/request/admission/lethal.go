@@ -39,6 +39,8 @@ type Loss struct {
 	Pool     *worker.Pool
 	Worker   uint64 // its Key
 	Sent, At time.Time
+
+	noted time.Time // At may be later: see DyingFor
 }
 
 // NewLethal makes one that remembers nothing yet.
@@ -76,10 +78,11 @@ func (l *Lethal) Lose(in *message.Inbound, x Loss) {
 	}
 	l.some.Store(true)
 	if slices.ContainsFunc(e.lost, func(o Loss) bool {
-		return o.Pool == x.Pool && o.Worker == x.Worker && !x.Sent.After(o.At)
+		return o.Pool == x.Pool && o.Worker == x.Worker && x.Sent.Before(o.noted)
 	}) {
 		return
 	}
+	x.noted = time.Now()
 	e.lost = append(e.lost, x)
 	if len(e.lost) > MaxDeaths {
 		e.lost = e.lost[1:]

@@ -43,8 +43,10 @@ func (m *mortals) checked(i int, good bool) {
 
 // loses has workers lose the connection of a request.
 func (m *mortals) loses(in *message.Inbound, workers ...int) {
+	sent := time.Now()
+	time.Sleep(time.Millisecond)
 	for _, i := range workers {
-		m.Lose(in, Loss{Pool: m.pool, Worker: m.pool.At(uint32(i)).Key(), Sent: time.Now(), At: time.Now()})
+		m.Lose(in, Loss{Pool: m.pool, Worker: m.pool.At(uint32(i)).Key(), Sent: sent, At: time.Now()})
 	}
 }
 

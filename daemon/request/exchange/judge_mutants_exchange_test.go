@@ -107,7 +107,7 @@ var exchangeMutants = slices.Concat(
 			`LethalFor    = 5 * time.Minute`, `LethalFor    = 5 * time.Millisecond`),
 		without("a body is forgotten after minutes", "TestWhatIsRemembered",
 			`LethalFor    = 5 * time.Minute`, `LethalFor    = 500 * time.Minute`),
-		without("a worker that has lived on was not ended", "TestLethal", ` && !x.pool.Survived(x.worker, x.at)`, ""),
+		without("a worker that has lived on was not ended", "TestLethal", ` && !x.Pool.Survived(x.Worker, x.At)`, ""),
 		without("a request waits for the checks of its workers", "TestLethal",
 			`n < MaxDeaths || now.After(end) || ctx.Err() != nil || l.settled(in)`,
 			`now.Before(end) || n < MaxDeaths || now.After(end) || ctx.Err() != nil || l.settled(in)`),

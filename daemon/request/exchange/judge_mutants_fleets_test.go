@@ -89,7 +89,7 @@ var mutants = []mutant{
 			instead: `Busy:     {words: "says that it is busy", cause: Failing, requests: 5}`},
 	}},
 	{rule: "a request ends two engines at most", caught: "two engines", edits: []edit{
-		{file: "request/admission/lethal.go", text: `		if now.Sub(x.at) < LethalFor &&`,
+		{file: "request/admission/lethal.go", text: `		if now.Sub(x.At) < LethalFor &&`,
 			instead: `		if false &&`},
 	}},
 	{rule: "in its attempts too", caught: "two engines", edits: []edit{
