@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/lmcache"
+	"github.com/warmpath/warmpath/cache/parts/seldom"
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/adapt"
 	"github.com/warmpath/warmpath/daemon/admin/operator"
@@ -57,6 +58,7 @@ type pool struct {
 	daemon  *Daemon
 	leaving leaving // workers whose conversations are being moved
 	subset  subset.Subset
+	unfit   seldom.Line // for refit
 
 	set      atomic.Pointer[setup]
 	changing sync.Mutex // one change of workers at a time
@@ -87,7 +89,7 @@ func newPool(c conf.Pool, s conf.Sessions, d *Daemon) (*pool, error) {
 		func() []conf.Worker { return d.register.Workers(c.Name) }))
 	p.subset.Due, p.subset.Linger = make(chan struct{}, 1), subsetLinger
 	c.Workers = p.found.Take(ctx, adapt.Sources(&c))
-	members, _ := p.subset.Choose(p.choosing(&c), time.Now())
+	members := p.subset.Choose(p.choosing(&c), time.Now())
 	first, err := newSetup(c, members, nil)
 	if err != nil {
 		cancel()
@@ -266,7 +268,7 @@ func (p *pool) update(c conf.Pool) error {
 // once loses no request. The caller holds p.changing. A change may wait seconds for the one before it, so each reads
 // what is newest under the lock: settings and workers from before the wait would undo the other change.
 func (p *pool) change(c conf.Pool) error {
-	members, _ := p.subset.Choose(p.choosing(&c), time.Now())
+	members := p.subset.Choose(p.choosing(&c), time.Now())
 	return p.use(c, members)
 }
 

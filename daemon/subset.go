@@ -61,12 +61,14 @@ func (p *pool) refit() {
 	before := p.set.Load()
 	c := before.conf
 	c.Workers = before.all
-	members, changed := p.subset.Choose(p.choosing(&c), time.Now())
-	if !changed {
+	members := p.subset.Choose(p.choosing(&c), time.Now())
+	if maps.Equal(members, before.members) {
 		return
 	}
 	if err := p.use(c, members); err != nil {
-		p.log.Error("the subset of workers cannot be changed: that before stays", "error", err)
+		if p.unfit.Due(time.Now(), time.Minute) { // it is tried again each second
+			p.log.Error("the subset of workers cannot be changed: that before stays", "error", err)
+		}
 		return
 	}
 	p.log.Info("the workers that this router uses have changed", "used", len(members), "of", len(before.all),

@@ -118,15 +118,14 @@ func (s *Subset) Want(w worker.Want) bool {
 	return true
 }
 
-// Choose returns the workers to use now, and whether they are others than the last time.
-func (s *Subset) Choose(in *Input, now time.Time) (use map[string]Member, changed bool) {
+// Choose returns the workers to use now; nil = all.
+func (s *Subset) Choose(in *Input, now time.Time) map[string]Member {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.assign(in, now)
-	before := s.members()
 	if s.of == nil {
 		s.kept = nil
-		return nil, len(before) > 0
+		return nil
 	}
 	c := s.begin(in, now)
 	c.growForRoles()
@@ -149,16 +148,11 @@ func (s *Subset) Choose(in *Input, now time.Time) (use map[string]Member, change
 		_, known := s.index[id]
 		return now.After(k.until) && !c.drained[id] || !known
 	})
-	use = s.members()
-	return use, !maps.Equal(before, use)
-}
-
-func (s *Subset) members() map[string]Member {
-	all := make(map[string]Member, len(s.kept))
+	use := make(map[string]Member, len(s.kept))
 	for id, k := range s.kept {
-		all[id] = k.Member
+		use[id] = k.Member
 	}
-	return all
+	return use
 }
 
 // State describes the subset; nil = the pool has none.
