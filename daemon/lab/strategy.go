@@ -3,10 +3,13 @@ package lab
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/subset"
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/lab/peers"
 	"github.com/warmpath/warmpath/daemon/lab/served"
 	"github.com/warmpath/warmpath/daemon/lab/setup"
@@ -27,6 +30,7 @@ type Strategy struct {
 
 	routers int           // 0 = as the scenario has it
 	history time.Duration // on its way from one to the others; 0 = they share nothing
+	subset  int           // of how many workers each router makes use; 0 = of all
 	queue   bool          // requests wait in the router, not at the workers
 	parts   parts
 
@@ -75,7 +79,8 @@ var sessionNames = map[string]served.Names{"hard": served.Binding, "unnamed": se
 // "tenants.wasm > prefixaware": see [served.Read]. @gpu behind all that leaves out
 // the tiers behind the GPUs, @l1 the shared one. With @flat the tiers are there, and the router knows of none: it takes
 // each worker's KV cache to be as large as its CPU tier. With @4 there are four routers that share nothing, with
-// @4/10ms four that send each other what they do, 10 ms late. With @hard each session stays at its worker, as with
+// @4/10ms four that send each other what they do, 10 ms late, and with @4/10ms/200
+// each of these uses 200 of the workers. With @hard each session stays at its worker, as with
 // [sessions] bind = "always"; with @unnamed the router reads no session's name. With @queue requests wait in the
 // router, by the scenario's bounds or by those of [setup.Scenario.Wait]. With @colocated a scenario's workers have no
 // roles; with @split its prefillers compute each prompt of which the answering worker lacks the threshold. With
@@ -92,7 +97,7 @@ func Find(name string) ([]Strategy, error) {
 		s := &found[i]
 		s.tier, s.names, s.queue = column.tier, column.names, column.queue
 		s.parts, s.handOver = column.parts, column.handOver
-		s.routers, s.history = column.routers, column.history
+		s.routers, s.history, s.subset = column.routers, column.history, column.subset
 	}
 	return found, err
 }
@@ -118,12 +123,20 @@ func readSuffix(text string) (s Strategy, err error) {
 	routers, delay, shares := strings.Cut(text, "/")
 	s.routers, err = strconv.Atoi(routers)
 	if err == nil && shares {
+		var subset string
+		var parts bool
+		delay, subset, parts = strings.Cut(delay, "/")
 		s.history, err = time.ParseDuration(delay)
+		if err == nil && parts {
+			s.subset, err = strconv.Atoi(subset)
+			parts = s.subset < 2
+		}
+		shares = s.history <= 0 || parts
 	}
-	if err != nil || s.routers < 1 || shares && s.history <= 0 {
+	if err != nil || s.routers < 1 || shares {
 		return s, fmt.Errorf("it ends in @%s; want @gpu, @l1, @l2, @flat, @hard, @unnamed, @queue, @hand-over, @colocated, "+
-			"@split, @learnt, @answering, a number of routers as @4, or one with the delay of what they tell each other, as "+
-			"@4/10ms", text)
+			"@split, @learnt, @answering, a number of routers as @4, one with the delay of what they tell each other, as "+
+			"@4/10ms, or with how many workers each uses too, as @4/10ms/200", text)
 	}
 	return s, nil
 }
@@ -181,6 +194,27 @@ type member struct {
 	kept   *served.Kept // the store of all
 }
 
+// members returns the numbers of the workers that a router uses, nil if it uses all.
+func (s *Strategy) members(c *world.Config, router int) map[int]bool {
+	if s.subset == 0 {
+		return nil
+	}
+	key := func(kind string, n int) []uint64 {
+		all := make([]uint64, n)
+		for i := range all {
+			all[i] = worker.KeyOf(fmt.Sprint(kind, i))
+		}
+		return all
+	}
+	own := map[int]bool{}
+	for i, of := range subset.Assign(key("router-", c.Routers), key("w", c.Workers), s.subset) {
+		if slices.Contains(of, router) {
+			own[i] = true
+		}
+	}
+	return own
+}
+
 // router makes a router of the strategy for one run.
 func (s *Strategy) router(ctx context.Context, l *served.Loader, sc *setup.Scenario,
 	c *world.Config, of member) (world.Router, error) {
@@ -197,7 +231,8 @@ func (s *Strategy) router(ctx context.Context, l *served.Loader, sc *setup.Scena
 		Tiers: route.Tiers{SharedTokens: sc.Engine.SharedTokens, L1Rate: 1 / c.Engine.CPUSeconds,
 			L2Rate: 1 / c.Engine.SharedSeconds},
 		PrefillTokensPerSecond: sc.Engine.PoolPrefill, Number: of.number, Shares: c.History > 0 && c.Routers > 1,
-		Names: s.names, HandOver: s.handOver, Room: served.Bounds(sc.Room), Kept: of.kept,
+		All: c.Workers, Subset: s.members(c, of.number), Names: s.names, HandOver: s.handOver, Room: served.Bounds(sc.Room),
+		Kept: of.kept,
 	}
 	for _, k := range sc.EachKind() {
 		known.Workers = append(known.Workers, served.Worker{Labels: k.Labels, Cost: k.Cost,

@@ -32,9 +32,11 @@ type Config struct {
 	CPUTokens int            // of KV that each worker's CPU memory keeps
 	Tiers     route.Tiers
 	Scrape    time.Duration
-	Seed      uint64 // of the chance that strategies get
-	Number    int    // of several routers
-	Shares    bool   // its history with the others
+	Seed      uint64       // of the chance that strategies get
+	Number    int          // of several routers
+	All       int          // workers of the fleet
+	Subset    map[int]bool // the numbers of those that it uses; nil = all
+	Shares    bool         // its history with the others
 	Names     Names
 
 	// Queue is that of [[pools.queue]]; nil = requests that find no room are refused.
@@ -348,6 +350,9 @@ func (r *Router) Tick(now time.Duration) {
 // Scraped implements [world.Router].
 func (r *Router) Scraped(now time.Duration, number int, s *engine.Stats) {
 	at := r.at(now)
+	if !r.uses(number) {
+		return
+	}
 	m := worker.Metrics{Running: s.Running, Waiting: s.Waiting + s.Loading, Usage: s.KVUsage(),
 		Capacity: s.Blocks * r.fleet.blockTokens, Block: r.fleet.blockTokens, SaysComputed: true,
 		Prompts: float64(s.PromptTokens)}
@@ -361,7 +366,9 @@ func (r *Router) Scraped(now time.Duration, number int, s *engine.Stats) {
 		m.TokenTime, m.TokenTimes = s.PerToken.Sum, float64(s.PerToken.Count)
 	}
 	r.pool.Workers.Scraped(r.fleet.watched[name(number)], worker.Page{Metrics: m}, at)
-	r.pool.Tick(at) // the tiers' sizes too
+	if r.All <= large || number%32 == 0 {
+		r.pool.Tick(at) // the tiers' sizes too
+	}
 }
 
 // readSGLang fills in what SGLang's page shows where it differs: it counts a prompt when it has been computed, not at
@@ -375,12 +382,18 @@ func readSGLang(m *worker.Metrics, s *engine.Stats) {
 
 // Down implements [world.Router].
 func (r *Router) Down(now time.Duration, number int) {
+	if !r.uses(number) {
+		return
+	}
 	r.pool.Workers.Dead(r.fleet.watched[name(number)], "nothing listens", r.at(now))
 }
 
 // Lost implements [world.Router].
 func (r *Router) Lost(now time.Duration, number int) {
-	if slot, ok := slotOf(r.pool, number, r.at(now)); ok && r.follows {
+	if !r.follows || !r.uses(number) {
+		return
+	}
+	if slot, ok := slotOf(r.pool, number, r.at(now)); ok {
 		w := r.pool.Held.Writer(slot)
 		w.SetLive(false)
 		w.Clear()
@@ -390,20 +403,42 @@ func (r *Router) Lost(now time.Duration, number int) {
 // Up implements [world.Router].
 func (r *Router) Up(now time.Duration, number int) {
 	at := r.at(now)
+	if !r.uses(number) {
+		return
+	}
 	id := name(number)
 	r.fleet.numbers[id] = number
 	r.fleet.began[number] = 1 + now.Seconds()
 	if _, known := r.fleet.watched[id]; !known {
-		s := worker.Spec{ID: id, URL: "http://" + id, CPUTokens: r.CPUTokens, KVTokens: r.KVTokens, DataParallel: 1}
-		fill(&s, r.Workers, number, r.Split)
-		r.specs = append(r.specs, s)
+		first, end := number, number+1
+		if r.All > large {
+			first, end = 0, r.All
+		}
+		for i := first; i < end; i++ {
+			s := worker.Spec{ID: name(i), URL: "http://" + name(i), CPUTokens: r.CPUTokens, KVTokens: r.KVTokens,
+				DataParallel: 1}
+			fill(&s, r.Workers, i, r.Split)
+			if r.uses(i) {
+				r.specs = append(r.specs, s)
+			}
+		}
 		r.pool.Workers.Update(r.specs, at)
 	}
 	r.pool.Workers.Healthy(r.fleet.watched[id], at)
-	if slot, ok := slotOf(r.pool, number, at); ok && r.follows {
+	if !r.follows {
+		return
+	}
+	if slot, ok := slotOf(r.pool, number, at); ok {
 		r.pool.Held.Writer(slot).SetLive(true)
 	}
 }
+
+// large is the number of workers above which a router learns of all at the first, and its ticks come less often: it
+// would look at all of them for each.
+const large = 256
+
+// uses reports whether the router uses a worker.
+func (r *Router) uses(number int) bool { return r.Subset == nil || r.Subset[number] }
 
 // Follows implements [world.Router].
 func (r *Router) Follows() bool { return r.follows }

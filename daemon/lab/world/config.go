@@ -67,7 +67,7 @@ const (
 
 // The bounds of a run.
 const (
-	maxWorkers = 256
+	maxWorkers = 1024
 	maxRouters = 64
 	maxSlow    = 1e6 // slowness of a worker
 )
