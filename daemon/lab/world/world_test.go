@@ -185,7 +185,7 @@ func TestBadConfig(t *testing.T) {
 			t.Errorf("error %v; want one of %q", err, want)
 		}
 	}
-	f("give 1 to 256", func(c *Config) { c.Workers = 0 })
+	f("give 1 to 1024", func(c *Config) { c.Workers = 0 })
 	f("a sync every", func(c *Config) { c.Sync = Sync{Every: time.Second, Takes: time.Second} })
 	f("give a worker", func(c *Config) { c.Fates = []Fate{{Worker: 1}} })
 	f("a slowness over 0", func(c *Config) { c.Fates = []Fate{{Kind: Slows, Slowness: math.Inf(1)}} })
