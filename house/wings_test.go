@@ -254,8 +254,8 @@ var arrows = map[string][]string{
 	"daemon/lab/replay":    {"sdk/abi"},
 	"daemon/lab/report":    {"daemon/lab/trial"},
 	"daemon/lab/served": {
-		"cache/parts/blocks", "cache/holdings", "cache/tier", "daemon/fleet/judge", "daemon/fleet/worker",
-		"daemon/lab/...",
+		"cache/parts/blocks", "cache/holdings", "cache/tier", "daemon/fleet/judge", "daemon/fleet/subset",
+		"daemon/fleet/worker", "daemon/lab/...",
 		"daemon/lab/vllmsim/engine",
 		"daemon/peers", "daemon/request/prompt", "daemon/request/queue", "daemon/request/relocate",
 		"daemon/request/route",

@@ -3,13 +3,10 @@ package lab
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/fleet/subset"
-	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/lab/peers"
 	"github.com/warmpath/warmpath/daemon/lab/served"
 	"github.com/warmpath/warmpath/daemon/lab/setup"
@@ -194,27 +191,6 @@ type member struct {
 	kept   *served.Kept // the store of all
 }
 
-// members returns the numbers of the workers that a router uses, nil if it uses all.
-func (s *Strategy) members(c *world.Config, router int) map[int]bool {
-	if s.subset == 0 {
-		return nil
-	}
-	key := func(kind string, n int) []uint64 {
-		all := make([]uint64, n)
-		for i := range all {
-			all[i] = worker.KeyOf(fmt.Sprint(kind, i))
-		}
-		return all
-	}
-	own := map[int]bool{}
-	for i, of := range subset.Assign(key("router-", c.Routers), key("w", c.Workers), s.subset) {
-		if slices.Contains(of, router) {
-			own[i] = true
-		}
-	}
-	return own
-}
-
 // router makes a router of the strategy for one run.
 func (s *Strategy) router(ctx context.Context, l *served.Loader, sc *setup.Scenario,
 	c *world.Config, of member) (world.Router, error) {
@@ -231,7 +207,8 @@ func (s *Strategy) router(ctx context.Context, l *served.Loader, sc *setup.Scena
 		Tiers: route.Tiers{SharedTokens: sc.Engine.SharedTokens, L1Rate: 1 / c.Engine.CPUSeconds,
 			L2Rate: 1 / c.Engine.SharedSeconds},
 		PrefillTokensPerSecond: sc.Engine.PoolPrefill, Number: of.number, Shares: c.History > 0 && c.Routers > 1,
-		All: c.Workers, Subset: s.members(c, of.number), Names: s.names, HandOver: s.handOver, Room: served.Bounds(sc.Room),
+		All: c.Workers, Subset: served.Subset(s.subset, c, of.number),
+		Names: s.names, HandOver: s.handOver, Room: served.Bounds(sc.Room),
 		Kept: of.kept,
 	}
 	for _, k := range sc.EachKind() {
