@@ -175,7 +175,7 @@ var arrows = map[string][]string{
 		"daemon/transport/direct", "sdk/abi",
 	},
 	"daemon/fleet/probe":   {"cache/parts/quota", "daemon/fleet/worker", "daemon/transport/direct"}, // worker: whose Page it reads
-	"daemon/fleet/subset":  {"daemon/fleet/worker"},                                                 // worker: whose Spec and Stats it chooses by
+	"daemon/fleet/subset":  {"daemon/fleet/labels", "daemon/fleet/worker"},                          // worker: whose Spec and Stats it chooses by
 	"daemon/fleet/wake":    {"daemon/transport/direct"},
 	"daemon/fleet/judge":   {},
 	"daemon/fleet/labels":  {},

@@ -64,3 +64,18 @@ func (l *Set) atLeast(begin, least string) (bits uint64) {
 func (b Fence) Admit(labels uint64) bool {
 	return labels&b.with == b.with && labels&b.without == 0 && (b.some == 0 || labels&b.some != 0)
 }
+
+// Admits is Mask and Admit for a worker of which no Set has the labels: it has no bound of Max.
+func Admits(f []string, has map[string]string) bool {
+	return !slices.ContainsFunc(f, func(label string) bool {
+		if name, least, ok := strings.Cut(label, AtLeast); ok {
+			min, err := strconv.ParseUint(least, 10, 64)
+			n, wrong := strconv.ParseUint(has[name], 10, 64)
+			return err != nil || wrong != nil || n < min
+		}
+		label, without := strings.CutPrefix(label, Not)
+		name, value, _ := strings.Cut(label, "=")
+		own, ok := has[name]
+		return (ok && own == value) == without
+	})
+}

@@ -10,6 +10,9 @@ func TestFence(t *testing.T) {
 		if got := s.Mask(fence).Admit(bits(labels)); got != want {
 			t.Errorf("%v for a worker with %v: %v; want %v", fence, labels, got, want)
 		}
+		if got := Admits(fence, labels); got != want {
+			t.Errorf("%v for a worker with %v, without a set: %v; want %v", fence, labels, got, want)
+		}
 	}
 	old, young := map[string]string{"weights": "9", "tier": "a"}, map[string]string{"weights": "12", "tier": "b"}
 	f(true, old)

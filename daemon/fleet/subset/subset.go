@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/fleet/labels"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 )
 
@@ -98,7 +98,7 @@ func (s *Subset) Want(w worker.Want) bool {
 	switch {
 	case w.ID != "" && (used || !known):
 		return used
-	case w.ID == "" && !slices.ContainsFunc(s.specs, func(o worker.Spec) bool { return admits(w.Fence, o.Labels) }):
+	case w.ID == "" && !slices.ContainsFunc(s.specs, func(o worker.Spec) bool { return labels.Admits(w.Fence, o.Labels) }):
 		return false
 	}
 	key := w.ID + "\n" + w.Model + "\n" + strings.Join(w.Fence, "\n")
@@ -351,7 +351,7 @@ func (c *choosing) growForLabels() {
 		}
 	}
 	for _, f := range c.in.Fences {
-		c.growFor(strings.Join(f, ", "), func(i int) bool { return admits(f, c.specs[i].Labels) })
+		c.growFor(strings.Join(f, ", "), func(i int) bool { return labels.Admits(f, c.specs[i].Labels) })
 	}
 }
 
@@ -373,7 +373,7 @@ func (c *choosing) grow(w *want) {
 	case w.Model != "":
 		c.search(w)
 	default:
-		c.growFor(strings.Join(w.Fence, ", "), func(i int) bool { return admits(w.Fence, c.specs[i].Labels) })
+		c.growFor(strings.Join(w.Fence, ", "), func(i int) bool { return labels.Admits(w.Fence, c.specs[i].Labels) })
 	}
 }
 
@@ -398,7 +398,7 @@ func (c *choosing) invite(w *want) {
 
 // search adds workers until one lists a model. Those that do not list it leave again.
 func (c *choosing) search(w *want) {
-	fits := func(i int) bool { return admits(w.Fence, c.specs[i].Labels) }
+	fits := func(i int) bool { return labels.Admits(w.Fence, c.specs[i].Labels) }
 	waits := false
 	for _, i := range c.order {
 		for _, rank := range c.stats[c.ids[i]] {
@@ -425,19 +425,4 @@ func (c *choosing) search(w *want) {
 	if len(c.need) == before {
 		w.absent = c.now
 	}
-}
-
-// admits reports whether a worker with these labels is inside of a fence.
-func admits(f worker.Fence, has map[string]string) bool {
-	return !slices.ContainsFunc(f, func(label string) bool {
-		if name, least, ok := strings.Cut(label, ">="); ok {
-			n, err := strconv.Atoi(has[name])
-			most, _ := strconv.Atoi(least)
-			return err != nil || n < most
-		}
-		label, not := strings.CutPrefix(label, worker.Not)
-		name, value, _ := strings.Cut(label, "=")
-		own, ok := has[name]
-		return (ok && own == value) == not
-	})
 }
