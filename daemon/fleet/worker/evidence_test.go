@@ -192,6 +192,29 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
+// TestRefusalBeforeTheSend: of requests that chose a worker at once, those that are not sent yet when it refuses the first
+// choose again. With no other worker left they are sent there.
+func TestRefusalBeforeTheSend(t *testing.T) {
+	p := upPool(t, 2)
+	begin := func(at float64) bool {
+		_, ok := p.TryBegin(p.fleet.workers[0], Dispatch{Class: 3}, p.after(at))
+		return ok
+	}
+	k, _ := p.TryBegin(p.fleet.workers[0], Dispatch{Class: 3}, p.after(1))
+	snap(p, "", 1)
+	k.End(p.after(1.1), judge.Outcome{Kind: judge.Denied, Err: "HTTP 404"})
+	if begin(1.1) {
+		t.Error("the second request is sent to a worker that has just refused the first")
+	}
+	if _, ok := p.TryBegin(p.fleet.workers[0], Dispatch{Class: 4}, p.after(1.1)); !ok {
+		t.Error("a request of another class is not sent")
+	}
+	p.kill(1, 1.2)
+	if _, _, s := p.Snapshot(Query{Class: 3, At: p.after(1.3)}, nil, nil); s != Ready || !begin(1.3) {
+		t.Errorf("%v, and the only worker left does not get the request", s)
+	}
+}
+
 // TestBalancerIsNoRestart: two processes behind one URL clear the cache once, and are said once.
 func TestBalancerIsNoRestart(t *testing.T) {
 	restarts := 0

@@ -113,7 +113,7 @@ func (p *Pool) admits(w *Worker, d *Dispatch, now time.Duration) bool {
 	case d.Bound:
 		return w.keeps(now)
 	}
-	return w.takes(now)
+	return w.takes(now) && !w.health.Refuses(d.Class%judge.Classes, now)
 }
 
 // BeginForeign counts a request that another router sent at that time to the worker with that Key. It returns nil if
