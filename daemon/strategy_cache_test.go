@@ -30,6 +30,12 @@ func wishingFor(t *testing.T, after, keep int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return mine(t, wasm)
+}
+
+// mine returns the table of a strategy, mine, of that module.
+func mine(t *testing.T, wasm []byte) string {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "mine.wasm")
 	write(t, file, string(wasm))
 	return fmt.Sprintf("[strategies.mine]\npath = %q\n", file)
@@ -121,5 +127,49 @@ func TestAStrategyWishesInVain(t *testing.T) {
 	body := do(t, "GET", "http://"+r.AdminAddr()+"/api/v1/decisions/one", "").body
 	if n := strings.Count(body, "hand_over_bytes"); n != 2 || r.metric(`warmpath_cache_wishes_total{pool="main",result="refused"}`) != 2 {
 		t.Errorf("%d refusals in %s", n, body)
+	}
+}
+
+// TestAStrategyPlansMoves: of two conversations at a worker that leaves, the module moves the one with the longer prompt.
+// The other one has its next turn where it is.
+func TestAStrategyPlansMoves(t *testing.T) {
+	t.Parallel()
+	f := sims(t, 2, vllmsim.Config{})
+	wasm, err := wasmtest.Assemble(`(module
+		(memory (export "memory") 1)
+		(func (export "warmpath_abi_1_3"))
+		(func (export "wp_frame") (param i32) (result i32) i32.const 1024)
+		(func (export "wp_plan") (param i32)
+			loop
+				local.get 0 i32.eqz if return end
+				local.get 0 i32.const 1 i32.sub local.set 0
+				local.get 0 i32.const 64 i32.mul i32.const 1024 i32.add
+				local.get 0 i32.const 64 i32.mul i32.const 1064 i32.add i32.load
+				i32.const 800 i32.sub f64.convert_i32_s f64.store
+				br 0
+			end)
+		(func (export "wp_pick") (result i64) i64.const 0))`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, withHandOver("mine", f.URLs()...)+mine(t, wasm), 2)
+	short, long := &chatting{id: 1}, &chatting{id: 2}
+	short.turn(t, r)
+	for range 3 {
+		if w, _ := long.turn(t, r); w != "w1" {
+			t.Fatalf("a turn went to %s", w)
+		}
+	}
+	if s := do(t, "POST", "http://"+r.AdminAddr()+"/api/v1/pools/main/workers/w1/drain?hand_over=30s", ""); s.status != 200 {
+		t.Fatal(s.status, s.body)
+	}
+	eventually(t, "one has moved", func() bool {
+		return r.metric(`warmpath_conversation_moves_total{pool="main",result="moved"}`) == 1
+	})
+	if w, cached := long.turn(t, r); w != "w2" || cached < .6 {
+		t.Errorf("the long one's next turn went to %s, which had %.2f of it cached", w, cached)
+	}
+	if w, _ := short.turn(t, r); w != "w1" {
+		t.Errorf("the short one's next turn went to %s; want w1, from where it does not move", w)
 	}
 }

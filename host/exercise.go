@@ -41,6 +41,9 @@ func (s *Strategy) Exercise(f *Frame) error {
 				s.name, share)
 		}
 	}
+	if err == nil && n.wants&abi.WantPlan != 0 {
+		_, err = sl.in.plan([]abi.Talk{{Value: .9, Returns: .9, Tokens: 8000, Session: f.Header.Session}, {Tokens: 1}})
+	}
 	if err == nil && n.wants&abi.WantFilter != 0 {
 		f.prepare()
 		_, _, err = sl.in.run(f, true)

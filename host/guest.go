@@ -2,10 +2,14 @@ package host
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"time"
+	"unsafe"
 
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
@@ -155,6 +159,23 @@ func (in *instance) notify(n notice) error {
 	in.said = ""
 	in.stack[0] = n.argument
 	return in.bounded(f, in.program.fuel, in.program.pickTime, n.export)
+}
+
+// plan calls wp_plan with as many conversations at a time as fit into the frame, and returns them as the guest leaves
+// them.
+func (in *instance) plan(talks []abi.Talk) (planned []abi.Talk, err error) {
+	room := in.program.layout.FrameSize(in.room) / abi.TalkSize
+	for part := range slices.Chunk(talks, room) {
+		b := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(part))), len(part)*abi.TalkSize)
+		if err := in.notify(notice{export: "wp_plan", records: b, argument: uint64(len(part))}); err != nil {
+			return nil, err
+		}
+		area, _ := in.mem.Read(in.base, uint32(len(b))) // notify wrote it, and memories never shrink
+		for ; len(area) > 0; area = area[abi.TalkSize:] {
+			planned = append(planned, abi.Talk{Value: math.Float64frombits(binary.LittleEndian.Uint64(area))})
+		}
+	}
+	return planned, nil
 }
 
 // bounded runs f on in.stack within fuel and limit.

@@ -89,3 +89,36 @@ func TestClassify(t *testing.T) {
 		t.Error("a module without wp_classify classifies")
 	}
 }
+
+// TestPlan: a module sets the values of conversations. One that traps, or was made for an older version, sets none.
+func TestPlan(t *testing.T) {
+	h := newHost(t, Config{})
+	f := func(what, marker, plan string, want bool, value float64) {
+		t.Helper()
+		b, err := wasmtest.Assemble(fmt.Sprintf(`(module
+			(memory (export "memory") 1)
+			(func (export "%s"))
+			(func (export "wp_frame") (param i32) (result i32) i32.const 1024)
+			(func (export "wp_plan") (param i32) %s)
+			(func (export "wp_pick") (result i64) i64.const 0))`, marker, plan))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := load(t, h, b, Options{})
+		talks := []abi.Talk{{Value: .5, Tokens: 7}}
+		if ok := s.Plan(talks); ok != want || talks[0].Value != value {
+			t.Errorf("%s: %v, %+v; want %v and a value of %v (%s)", what, ok, talks, want, value, s.Stats().LastError)
+		}
+		if r := s.Pick(frame(2, 0)); r.Row != 0 {
+			t.Errorf("%s: the next pick is %+v", what, r)
+		}
+	}
+	tokens := "i32.const 1024 i32.const 1064 i32.load f64.convert_i32_s f64.store"
+	f("by the tokens", "warmpath_abi_1_3", tokens, true, 7)
+	f("an older module", "warmpath_abi_1_2", tokens, false, .5)
+	f("a trap on what the self-test has not", "warmpath_abi_1_3",
+		"i32.const 1064 i32.load i32.const 7 i32.eq if unreachable end", false, .5)
+	if load(t, h, wat(t, "tiny"), Options{}).Plan([]abi.Talk{{}}) {
+		t.Error("a module without wp_plan plans")
+	}
+}

@@ -152,6 +152,28 @@ func (s *Strategy) Classify(f *Frame) (class int, weight float64, ok bool) {
 	return int(c), float64(w), true
 }
 
+// Plan has the module set the values of conversations that may move. It returns false, and changes none, if the module
+// does not plan, has failed, or none of its instances is idle.
+func (s *Strategy) Plan(talks []abi.Talk) bool {
+	if !s.Wants(abi.WantPlan) || s.quarantine.on() || s.closed.Load() {
+		return false
+	}
+	sl, _ := s.instances.take(s.program)
+	if sl == nil {
+		return false
+	}
+	planned, err := sl.in.plan(talks)
+	if err != nil {
+		s.replace(sl, err)
+		return false
+	}
+	s.give(sl)
+	for i := range talks {
+		talks[i].Value = planned[i].Value
+	}
+	return true
+}
+
 // EndHold replaces a decision to hold the request of f, once the time for that is over: the fallback chooses.
 func (s *Strategy) EndHold(f *Frame, r Result) Result {
 	fb := s.fallback(f, holdOver)

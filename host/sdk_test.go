@@ -64,6 +64,10 @@ func TestTheSDKInTheSandbox(t *testing.T) {
 	pick(69, 257) // row 9 has nine tiers, of which there are three
 	fr.Prefixes = twoTiers{}
 	pick(9, 258)
+	talks := []abi.Talk{{Value: .9, Seconds: 4}, {Value: .9}, {Seconds: .5}}
+	if !s.Plan(talks) || talks[0].Value != .25 || talks[1].Value != 0 || talks[2].Value != 2 {
+		t.Errorf("%+v; want values of .25, 0 and 2", talks)
+	}
 	fr.Headers = headers{"x-tenant": "blocked"}
 	r := pick(0, 0)
 	want := Rejection{Status: 403, Text: `tenant "blocked" is blocked`, RetryAfter: time.Minute}

@@ -120,7 +120,7 @@ var arrows = map[string][]string{
 	"daemon/request/breaks":   {"cache/parts/recent", "daemon/request/prompt"},
 	"daemon/request/identity": {"cache/parts/recent", "daemon/transport/upstream"},
 	"daemon/request/relocate": {
-		"cache/parts/linked", "daemon/request/session", "daemon/transport/gate", "daemon/transport/upstream",
+		"cache/parts/linked", "daemon/request/session", "daemon/transport/gate", "daemon/transport/upstream", "sdk/abi",
 	},
 	"daemon/request/ledger":   {"cache/parts/goredis", "cache/tier", "daemon/request/limit"},
 	"daemon/request/limit":    {},

@@ -51,3 +51,6 @@ func wpOnComplete(n uint32) { completed(registered, records[Outcome](&shared, n)
 
 //go:wasmexport wp_on_kv_event
 func wpOnKVEvent(n uint32) { kvEvents(registered, records[KVEvent](&shared, n)) }
+
+//go:wasmexport wp_plan
+func wpPlan(n uint32) { plan(registered, records[Talk](&shared, n)) }

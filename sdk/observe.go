@@ -86,6 +86,18 @@ type Filterer interface {
 	Filter(r *Request, workers []Worker) Decision
 }
 
+// Talk is a conversation that may move to another worker.
+type Talk = abi.Talk
+
+// Planner says in which order conversations move away from a worker that leaves, or to one that has come, and which of
+// them stay. Without it those move first that most probably have another turn.
+type Planner interface {
+	// Plan sets the Value of each, of which the greater moves first; 0 and less = it stays. It is called about once a
+	// second while conversations move, with those that are left, in several calls if they are many. talks is valid during
+	// the call.
+	Plan(talks []Talk)
+}
+
 // Reasoner names the strategy's own reasons, for explanations and logs.
 type Reasoner interface {
 	// Reasons names the codes from [ReasonOwn] on: its first entry is the name of ReasonOwn.
@@ -116,6 +128,9 @@ func WantsOf(s Strategy) uint32 {
 	if _, ok := s.(KVEventer); ok {
 		bits |= abi.WantKVEvents
 	}
+	if _, ok := s.(Planner); ok {
+		bits |= abi.WantPlan
+	}
 	return bits
 }
 
@@ -144,5 +159,11 @@ func completed(s Strategy, outcomes []Outcome) {
 func kvEvents(s Strategy, events []KVEvent) {
 	if k, ok := s.(KVEventer); ok && len(events) > 0 {
 		k.OnKVEvents(events)
+	}
+}
+
+func plan(s Strategy, talks []Talk) {
+	if p, ok := s.(Planner); ok && len(talks) > 0 {
+		p.Plan(talks)
 	}
 }

@@ -34,6 +34,12 @@ func (a *all) OnKVEvents(events []KVEvent) {
 	a.heard = append(a.heard, fmt.Sprint("events ", len(events), " ", events[len(events)-1].Hash))
 }
 
+func (a *all) Plan(talks []Talk) {
+	for i := range talks {
+		talks[i].Value = -talks[i].Value
+	}
+}
+
 func TestWantsOf(t *testing.T) {
 	f := func(s Strategy, want uint32) {
 		t.Helper()
@@ -62,6 +68,12 @@ func TestRecords(t *testing.T) {
 	kvEvents(a, records[KVEvent](&f, 0))
 	*(*KVEvent)(f.at(abi.KVEventSize)) = KVEvent{Hash: 99}
 	kvEvents(a, records[KVEvent](&f, 2))
+	talks := unsafe.Slice((*Talk)(at), 2)
+	talks[0], talks[1] = Talk{Value: .5}, Talk{Value: 2}
+	plan(a, records[Talk](&f, 2))
+	if talks[0].Value != -.5 || talks[1].Value != -2 {
+		t.Errorf("the values are %v and %v; want those that the strategy wrote", talks[0].Value, talks[1].Value)
+	}
 	want := "tick 7, first 10, first 11, complete 0, complete 1, complete 2, events 2 99"
 	if got := strings.Join(a.heard, ", "); got != want {
 		t.Errorf("heard %s; want %s", got, want)
@@ -77,6 +89,7 @@ func TestRecords(t *testing.T) {
 	tick(&probe{}, 1) // who does not want it gets none
 	firstTokens(&probe{}, outcomes)
 	completed(&probe{}, outcomes)
+	plan(&probe{}, talks)
 }
 
 func TestReasonNames(t *testing.T) {

@@ -15,6 +15,7 @@ func TestSizes(t *testing.T) {
 		"Outcome": {unsafe.Sizeof(Outcome{}), OutcomeSize},
 		"KVEvent": {unsafe.Sizeof(KVEvent{}), KVEventSize},
 		"Holder":  {unsafe.Sizeof(Holder{}), HolderSize},
+		"Talk":    {unsafe.Sizeof(Talk{}), TalkSize},
 		"Tier":    {unsafe.Sizeof(Tier{}), TierSize},
 	} {
 		if size[0] != size[1] {

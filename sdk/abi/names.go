@@ -59,10 +59,16 @@ const Marker = "warmpath_abi_1_3"
 //	                                    request may use to the order area; see Pack: their number stands in place of a
 //	                                    row, 0 = none; Decline leaves all; Reject turns the client away
 //
-// wp_tick and the three of 1.1 behind it run off the request path. Each call reaches one instance of the module,
-// whichever is idle, so that each outcome reaches the module once and kv_incr counts it once: what all instances must
-// know belongs into own or kv. A call has
-// the fuel and the time of a pick. What comes faster than the module takes it is dropped, and counted.
+// Since 1.3:
+//
+//	wp_plan(n)                          n Talks stand at the frame's address: conversations whose worker leaves, or to
+//	                                    move to one that has come. The guest may write their Values. They are Returns
+//	                                    at first, or 0 for one that had better have its next turn before
+//
+// wp_tick, the three of 1.1 behind it and wp_plan run off the request path. Each call reaches one instance of the
+// module, whichever is idle, so that each outcome reaches the module once and kv_incr counts it once: what all
+// instances must know belongs into own or kv. A call has the fuel and the time of a pick. What comes faster than the
+// module takes it is dropped, and counted.
 var Exports = []Func{
 	{Name: Marker},
 	{Name: "wp_frame", Params: []Type{I32}, Results: []Type{I32}},
@@ -78,6 +84,7 @@ var Exports = []Func{
 	{Name: "wp_on_kv_event", Params: []Type{I32}, Optional: true, Minor: 1, Want: WantKVEvents},
 	{Name: "wp_classify", Results: []Type{I64}, Optional: true, Minor: 2, Want: WantClassify},
 	{Name: "wp_filter", Results: []Type{I64}, Optional: true, Minor: 2, Want: WantFilter},
+	{Name: "wp_plan", Params: []Type{I32}, Optional: true, Minor: 3, Want: WantPlan},
 }
 
 // Bits of wp_wants: what costs the host something and is therefore done only for modules that ask.
@@ -92,9 +99,10 @@ const (
 	WantPair                          // add rows of prefillers, of which PairRow may name one; since 1.2
 	WantFilter                        // call wp_filter; since 1.2
 	WantCandidates                    // rows of candidates suffice where many workers can take the request; since 1.2
+	WantPlan                          // call wp_plan; since 1.3
 
 	// WantAll are the bits that this version knows. A module that sets another is refused.
-	WantAll = WantCandidates<<1 - 1
+	WantAll = WantPlan<<1 - 1
 )
 
 // WantNotices are the bits of the calls off the request path.

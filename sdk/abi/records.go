@@ -10,6 +10,7 @@ const (
 	KVEventSize = 48
 	HolderSize  = 24
 	TierSize    = 32
+	TalkSize    = 64
 )
 
 // Outcome is what wp_on_first_token and wp_on_complete learn of a request.
@@ -58,6 +59,21 @@ const (
 	TierL1                // the CPU memory of the worker's node
 	TierL2                // shared among workers
 )
+
+// Talk is a conversation that may move to another worker, as wp_plan learns it: its worker leaves, or another has come.
+type Talk struct {
+	Value    float64 // 0: of its move; the greater moves first. The guest may write another; 0 and less = it stays
+	Session  uint64  // 8: hash of the session key, as in its Header; 0 = none
+	Tenant   uint64  // 16: hash of the tenant; 0 = none
+	Caller   uint64  // 24: hash of the caller's name; 0 = none
+	Model    uint64  // 32: hash of the model's name, as in its Header; 0 = none named
+	Tokens   uint32  // 40: of its last prompt, which the new worker computes or loads
+	Seconds  float32 // 44: to compute that prompt on a worker of slowness 1
+	Returns  float32 // 48: probability of another turn, by the silence and the gaps so far
+	Silence  float32 // 52: seconds since its last turn was answered
+	Gap      float32 // 56: mean seconds between its turns; 0 = it has had one
+	Priority int32   // 60: of its last request, lower first
+}
 
 // Holder is what prefix_best and prefix_worker answer: what the host's index believes of one worker.
 type Holder struct {

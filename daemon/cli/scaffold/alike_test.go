@@ -141,6 +141,11 @@ func asks(t *testing.T, s *host.Strategy) string {
 	s.Settle(t.Context())
 	fmt.Fprintln(&b, s.Stats().Delivered)
 	own("learnt")
+	talks := make([]abi.Talk, 200) // more than fit into a frame
+	for i := range talks {
+		talks[i] = abi.Talk{Value: .5, Gap: float32(i) / 8, Tokens: uint32(1000 + i), Seconds: .25}
+	}
+	fmt.Fprintln(&b, s.Plan(talks), talks[0].Value, talks[1].Value, talks[99].Value, talks[199].Value)
 	fmt.Fprintln(&b, s.ReasonName(256), s.ReasonName(257), s.Stats().LastError)
 	return b.String()
 }

@@ -41,7 +41,7 @@ func (r *Router) keep(v *visit, at time.Time) {
 		return
 	}
 	t := &relocate.Turn{Worker: v.trip.Worker().ID(), Hashes: v.ask.Prompt.Chains[0].Hashes, Tokens: v.request.Prompt,
-		Request: &relocate.Request{Body: v.kept, Named: v.ask.Claim.Key},
+		Request: &relocate.Request{Body: v.kept, Named: v.ask.Claim.Key, Known: route.Talk(&v.choice)},
 		Ends:    v.ask.Claim.Final}
 	wishes := route.Wishes(&v.choice)
 	t.Ends = t.Ends || slices.ContainsFunc(wishes, relocate.Wish.Ends)

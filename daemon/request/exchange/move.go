@@ -47,7 +47,7 @@ func (e *Exchange) turn(w *worker.Worker) *relocate.Turn {
 	}
 	r := &relocate.Request{Method: in.Method, Path: strings.Clone(in.Path), Query: strings.Clone(in.Query),
 		Body: slices.Clone(in.Body), Caller: in.Caller, Salt: e.req.Entry.Salt, Model: e.req.Entry.Model,
-		Served: strings.Clone(req.Model)}
+		Served: strings.Clone(req.Model), Known: route.Talk(&e.choice)}
 	for _, f := range in.Header {
 		r.Header = append(r.Header, upstream.Field{Name: strings.Clone(f.Name), Value: strings.Clone(f.Value)})
 	}

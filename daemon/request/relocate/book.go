@@ -11,6 +11,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
+	"github.com/warmpath/warmpath/sdk/abi"
 )
 
 // Request is the last request of a conversation, in memory of its own.
@@ -24,6 +25,7 @@ type Request struct {
 	Served              string       // the model that has answered
 	Session             session.Name // that the conversation is bound by; ID "" = none
 	Named               session.Name // that the client calls it by; ID "" = none
+	Known               abi.Talk     // what a strategy gets of it: the hashes, and the priority
 
 	tokens int // of its prompt; Answered sets it
 }
@@ -87,6 +89,9 @@ type Book struct {
 	Prefills func(worker string) bool   // whether a request waits there for its first byte; nil = none does
 	Tier     func() bool                // whether the workers share a tier; nil = they do not
 	Token    func(model string) float64 // bytes of a token's KV, 0 if they are not known; nil = they are not
+
+	// Rank sets the values of conversations, or returns false; nil = their value is the probability of a next turn.
+	Rank func([]abi.Talk) bool
 
 	Told, Asked Calls                        // hand-overs that other routers are to begin, and those that they ask for
 	Routers     atomic.Int32                 // that share a history, this one too; 0 = 1

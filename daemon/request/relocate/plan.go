@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/warmpath/warmpath/sdk/abi"
 )
 
 const (
@@ -44,12 +46,13 @@ type Plan struct {
 	own         int             // of all, that no other router moves, when it began
 	only        string          // the worker that all move to; "" = to any but theirs
 
-	mu      sync.Mutex      // guards all below
-	left    []*Conversation // of all, that no target has begun
-	targets []*target       // to each worker, the one with the fewest conversations first
-	ordered time.Time       // when the targets were
-	mean    float64         // conversations of a worker
-	pace    float64         // tokens a second, as measured
+	mu      sync.Mutex                // guards all below
+	left    []*Conversation           // of all, that no target has begun
+	values  map[*Conversation]float64 // that the strategy gives their moves; nil = it gives none
+	targets []*target                 // to each worker, the one with the fewest conversations first
+	ordered time.Time                 // when the targets were
+	mean    float64                   // conversations of a worker
+	pace    float64                   // tokens a second, as measured
 	said    Progress
 
 	loaded, computed int // prompts that the tier was to have
@@ -130,6 +133,7 @@ func (p *Plan) order(now time.Time) {
 		return
 	}
 	p.ordered = now
+	p.rank(now)
 	for _, l := range p.targets {
 		l.gone = true
 	}
@@ -201,14 +205,61 @@ func (p *Plan) Next(now time.Time) (m *Move, wait time.Duration) {
 	return nil, wait
 }
 
+// maxRanked bounds the conversations that a strategy ranks at a time.
+const maxRanked = 1024
+
+// rank has the strategy value the moves of the conversations that are left, those first that most probably go on.
+func (p *Plan) rank(now time.Time) {
+	p.values = nil
+	if p.book.Rank == nil || len(p.left) == 0 {
+		return
+	}
+	p.book.mu.Lock()
+	ranked := slices.DeleteFunc(slices.Clone(p.left), func(c *Conversation) bool { return c.Request == nil })
+	ranked = Order(ranked, func(c *Conversation) *Talk { return &c.Talk }, now)
+	ranked = ranked[:min(len(ranked), maxRanked)]
+	talks := make([]abi.Talk, len(ranked))
+	for i, c := range ranked {
+		t := &talks[i]
+		*t = c.Request.Known
+		t.Value, t.Tokens, t.Returns = c.worth(now), uint32(c.Tokens), float32(c.GoesOn(now))
+		t.Silence, t.Gap = float32(now.Sub(c.Last).Seconds()), float32(c.Gap.Seconds())
+	}
+	p.book.mu.Unlock()
+	if !p.book.Rank(talks) {
+		return
+	}
+	p.values = make(map[*Conversation]float64, len(ranked))
+	for i, c := range ranked {
+		p.values[c] = talks[i].Value
+	}
+}
+
+// worth returns the value of a move: the strategy's, or the conversation's own if it gives none.
+func (p *Plan) worth(c *Conversation, now time.Time) float64 {
+	if v, ok := p.values[c]; ok {
+		return v
+	}
+	return c.worth(now)
+}
+
+// worth returns the value of moving a conversation now: the probability of a next turn, or 0 if it is too small.
+func (t *Talk) worth(now time.Time) float64 {
+	if p := t.GoesOn(now); p >= probable {
+		return p
+	}
+	return 0
+}
+
 // take returns the conversation to begin with now, nil if there is none.
 func (p *Plan) take(now time.Time) *Conversation {
 	p.book.mu.Lock()
 	defer p.book.mu.Unlock()
 	p.left = slices.DeleteFunc(p.left, func(c *Conversation) bool { return c.stays != held })
 	p.left = Order(p.left, func(c *Conversation) *Talk { return &c.Talk }, now)
+	slices.SortStableFunc(p.left, func(a, b *Conversation) int { return cmp.Compare(p.values[b], p.values[a]) })
 	i := slices.IndexFunc(p.left, func(c *Conversation) bool {
-		return c.Request != nil && c.GoesOn(now) >= probable && !c.turning(now)
+		return c.Request != nil && p.worth(c, now) > 0 && !c.turning(now)
 	})
 	if i < 0 {
 		return nil

@@ -1,9 +1,12 @@
 package relocate
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/sdk/abi"
 )
 
 // talks has conversations of some tokens answered by workers, one a letter of workers.
@@ -95,7 +98,7 @@ func TestEvenly(t *testing.T) {
 	b.talks(1000, "aaaaaabbbbbbcccccc")
 	b.Takers = up("b", "c", "new")
 	p := b.Plan("a", at, at.Add(time.Hour))
-	for _, m := range steps(p, 20*time.Second, there) {
+	for _, m := range steps(p, 5*time.Second, there) {
 		if m.To != "new" {
 			t.Errorf("one moves to %s", m.To)
 		}
@@ -254,4 +257,40 @@ func TestPart(t *testing.T) {
 	f(`{"prompt":"0"}`, 0, ``)
 	f(`{"model":"m"}`, .5, ``)
 	f(`{`, .5, ``)
+}
+
+// TestRanked: the greatest value moves first, and 0, less and what is no number stay. A strategy that gives no values
+// leaves it to the probability of another turn.
+func TestRanked(t *testing.T) {
+	f := func(what string, rank func([]abi.Talk) bool, want string) {
+		t.Helper()
+		b := newBook(1 << 20)
+		for i, c := range "abcde" {
+			b.Answered(&Turn{Worker: "w", Hashes: grow(i+1, 1), Tokens: 400, Request: &Request{Body: []byte{byte(c)},
+				Known: abi.Talk{Session: uint64(i)}}}, at.Add(-time.Duration(i)*time.Millisecond))
+		}
+		b.Takers, b.Rank = up("x"), rank
+		got := ""
+		p := b.Plan("w", at, at.Add(time.Hour))
+		for _, m := range steps(p, 5*time.Second, there) {
+			got += string(m.Body)
+		}
+		if got != want {
+			t.Errorf("%s: %q move; want %q", what, got, want)
+		}
+		p.End()
+	}
+	f("no rule", nil, "abcde")
+	f("none given", func([]abi.Talk) bool { return false }, "abcde")
+	f("as they were", func([]abi.Talk) bool { return true }, "abcde")
+	f("some", func(talks []abi.Talk) bool {
+		values := []float64{1, 0, 3, -1, math.NaN()}
+		for i := range talks {
+			if talks[i].Value < .8 || talks[i].Returns < .8 || talks[i].Tokens != 400 {
+				t.Errorf("%+v", talks[i])
+			}
+			talks[i].Value = values[talks[i].Session]
+		}
+		return true
+	}, "ca")
 }

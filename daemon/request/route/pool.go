@@ -111,6 +111,7 @@ func New(c Config) *Pool {
 	p.secret.Store(&c.Secret)
 	p.Book.Takers = func(now time.Time) []string { return p.Workers.Takers(now) }
 	p.Book.Prefills = func(id string) bool { return p.Workers.Prefills(id) }
+	p.Book.Rank = p.rank
 	p.Book.Tier = func() bool { return p.SharedTokens() > 0 }
 	c.Workers.Caches = caches{p}
 	p.Workers = worker.New(c.Workers, c.Began)
@@ -245,6 +246,15 @@ func (p *Pool) KVEvents(slot uint32, events []abi.KVEvent, at time.Time) {
 	for _, s := range p.Strategies() {
 		s.Notices().KVEvents(events)
 	}
+}
+
+// rank has the pool's strategy, or a filter before it, set the values of conversations that may move.
+func (p *Pool) rank(talks []abi.Talk) bool {
+	for i := range talks {
+		n := float64(talks[i].Tokens)
+		talks[i].Seconds = float32(n * (p.Workers.C1() + p.Workers.C2()*n/2))
+	}
+	return slices.ContainsFunc(p.Strategy.Strategy().Chain(), func(s *host.Strategy) bool { return s.Plan(talks) })
 }
 
 // forget drops the state of a worker's process that has ended.

@@ -124,6 +124,12 @@ func Wishes(c *Choice) []relocate.Wish {
 	return all
 }
 
+// Talk returns what a strategy learns of the conversation later, when it may move.
+func Talk(c *Choice) abi.Talk {
+	h := &c.fleet.frame.Header
+	return abi.Talk{Session: h.Session, Tenant: h.Tenant, Caller: h.Caller, Model: h.Model, Priority: h.Priority}
+}
+
 // Trips returns how many workers have got the request of a choice.
 func Trips(c *Choice) int { return int(c.sent) }
 

@@ -74,6 +74,7 @@ pub const OUTCOME_SIZE: u32 = 96;
 pub const KV_EVENT_SIZE: u32 = 48;
 pub const HOLDER_SIZE: u32 = 24;
 pub const TIER_SIZE: u32 = 32;
+pub const TALK_SIZE: u32 = 64;
 
 // Kinds of KVEvent.Kind.
 pub const EVENT_STORED: u32 = 1; // the block is in the tier now
@@ -96,7 +97,8 @@ pub const WANT_CLASSIFY: u32 = 64; // call wp_classify; since 1.2
 pub const WANT_PAIR: u32 = 128; // add rows of prefillers, of which PairRow may name one; since 1.2
 pub const WANT_FILTER: u32 = 256; // call wp_filter; since 1.2
 pub const WANT_CANDIDATES: u32 = 512; // rows of candidates suffice where many workers can take the request; since 1.2
-pub const WANT_ALL: u32 = 1023; // WantAll are the bits that this version knows. A module that sets another is refused.
+pub const WANT_PLAN: u32 = 1024; // call wp_plan; since 1.3
+pub const WANT_ALL: u32 = 2047; // WantAll are the bits that this version knows. A module that sets another is refused.
 
 // WantNotices are the bits of the calls off the request path.
 pub const WANT_NOTICES: u32 = 30;
@@ -312,6 +314,24 @@ pub struct KVEvent {
 }
 const _: () = assert!(core::mem::size_of::<KVEvent>() == 48);
 
+/// Talk is a conversation that may move to another worker, as wp_plan learns it: its worker leaves, or another has come.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct Talk {
+    pub value: f64, // 0: of its move; the greater moves first. The guest may write another; 0 and less = it stays
+    pub session: u64, // 8: hash of the session key, as in its Header; 0 = none
+    pub tenant: u64, // 16: hash of the tenant; 0 = none
+    pub caller: u64, // 24: hash of the caller's name; 0 = none
+    pub model: u64, // 32: hash of the model's name, as in its Header; 0 = none named
+    pub tokens: u32, // 40: of its last prompt, which the new worker computes or loads
+    pub seconds: f32, // 44: to compute that prompt on a worker of slowness 1
+    pub returns: f32, // 48: probability of another turn, by the silence and the gaps so far
+    pub silence: f32, // 52: seconds since its last turn was answered
+    pub gap: f32, // 56: mean seconds between its turns; 0 = it has had one
+    pub priority: i32, // 60: of its last request, lower first
+}
+const _: () = assert!(core::mem::size_of::<Talk>() == 64);
+
 /// Holder is what prefix_best and prefix_worker answer: what the host's index believes of one worker.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
@@ -441,6 +461,10 @@ extern "C" {
 //     reads the frame of all workers that are up, and writes the rows that the
 //     request may use to the order area; see Pack: their number stands in place of a
 //     row, 0 = none; Decline leaves all; Reject turns the client away
+//   wp_plan(n: u32)
+//     n Talks stand at the frame's address: conversations whose worker leaves, or to
+//     move to one that has come. The guest may write their Values. They are Returns
+//     at first, or 0 for one that had better have its next turn before
 
 // Answers.
 
@@ -880,6 +904,12 @@ pub fn outcomes(n: u32) -> impl Iterator<Item = Outcome> {
 /// The n records of wp_on_kv_event(n).
 pub fn events(n: u32) -> impl Iterator<Item = KVEvent> {
     records(n)
+}
+
+/// The n records of wp_plan(n). Write the value of each.
+pub fn talks(n: u32) -> &'static mut [Talk] {
+    let n = (n as usize).min(guest::SIZE / core::mem::size_of::<Talk>());
+    unsafe { core::slice::from_raw_parts_mut(guest::at(0) as *mut Talk, n) }
 }
 
 fn records<T: Copy>(n: u32) -> impl Iterator<Item = T> {

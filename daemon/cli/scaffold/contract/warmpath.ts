@@ -71,6 +71,7 @@ export const OUTCOME_SIZE: u32 = 96;
 export const KV_EVENT_SIZE: u32 = 48;
 export const HOLDER_SIZE: u32 = 24;
 export const TIER_SIZE: u32 = 32;
+export const TALK_SIZE: u32 = 64;
 
 // Kinds of KVEvent.Kind.
 export const EVENT_STORED: u32 = 1; // the block is in the tier now
@@ -93,7 +94,8 @@ export const WANT_CLASSIFY: u32 = 64; // call wp_classify; since 1.2
 export const WANT_PAIR: u32 = 128; // add rows of prefillers, of which PairRow may name one; since 1.2
 export const WANT_FILTER: u32 = 256; // call wp_filter; since 1.2
 export const WANT_CANDIDATES: u32 = 512; // rows of candidates suffice where many workers can take the request; since 1.2
-export const WANT_ALL: u32 = 1023; // WantAll are the bits that this version knows. A module that sets another is refused.
+export const WANT_PLAN: u32 = 1024; // call wp_plan; since 1.3
+export const WANT_ALL: u32 = 2047; // WantAll are the bits that this version knows. A module that sets another is refused.
 
 // WantNotices are the bits of the calls off the request path.
 export const WANT_NOTICES: u32 = 30;
@@ -395,6 +397,22 @@ export class KVEvent {
   tokens: u32; // 44: in the block
 }
 
+// Talk is a conversation that may move to another worker, as wp_plan learns it: its worker leaves, or another has come.
+@unmanaged
+export class Talk {
+  value: f64; // 0: of its move; the greater moves first. The guest may write another; 0 and less = it stays
+  session: u64; // 8: hash of the session key, as in its Header; 0 = none
+  tenant: u64; // 16: hash of the tenant; 0 = none
+  caller: u64; // 24: hash of the caller's name; 0 = none
+  model: u64; // 32: hash of the model's name, as in its Header; 0 = none named
+  tokens: u32; // 40: of its last prompt, which the new worker computes or loads
+  seconds: f32; // 44: to compute that prompt on a worker of slowness 1
+  returns: f32; // 48: probability of another turn, by the silence and the gaps so far
+  silence: f32; // 52: seconds since its last turn was answered
+  gap: f32; // 56: mean seconds between its turns; 0 = it has had one
+  priority: i32; // 60: of its last request, lower first
+}
+
 // Holder is what prefix_best and prefix_worker answer: what the host's index believes of one worker.
 @unmanaged
 export class Holder {
@@ -535,6 +553,10 @@ export class Tier {
 //     reads the frame of all workers that are up, and writes the rows that the
 //     request may use to the order area; see Pack: their number stands in place of a
 //     row, 0 = none; Decline leaves all; Reject turns the client away
+//   wp_plan(n: u32): void
+//     n Talks stand at the frame's address: conversations whose worker leaves, or to
+//     move to one that has come. The guest may write their Values. They are Returns
+//     at first, or 0 for one that had better have its next turn before
 
 const MAX_WORKERS: u32 = 4096;
 
@@ -737,6 +759,13 @@ export function outcomes(n: u32): Outcome[] {
 export function events(n: u32): KVEvent[] {
   const all: KVEvent[] = [];
   for (let i: usize = 0; i < n; i++) all.push(changetype<KVEvent>(area + i * offsetof<KVEvent>()));
+  return all;
+}
+
+// The n records of wp_plan(n). Write the value of each.
+export function talks(n: u32): Talk[] {
+  const all: Talk[] = [];
+  for (let i: usize = 0; i < n; i++) all.push(changetype<Talk>(area + i * offsetof<Talk>()));
   return all;
 }
 

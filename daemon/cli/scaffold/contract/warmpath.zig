@@ -79,6 +79,7 @@ pub const OUTCOME_SIZE: u32 = 96;
 pub const KV_EVENT_SIZE: u32 = 48;
 pub const HOLDER_SIZE: u32 = 24;
 pub const TIER_SIZE: u32 = 32;
+pub const TALK_SIZE: u32 = 64;
 
 // Kinds of KVEvent.Kind.
 pub const EVENT_STORED: u32 = 1; // the block is in the tier now
@@ -101,7 +102,8 @@ pub const WANT_CLASSIFY: u32 = 64; // call wp_classify; since 1.2
 pub const WANT_PAIR: u32 = 128; // add rows of prefillers, of which PairRow may name one; since 1.2
 pub const WANT_FILTER: u32 = 256; // call wp_filter; since 1.2
 pub const WANT_CANDIDATES: u32 = 512; // rows of candidates suffice where many workers can take the request; since 1.2
-pub const WANT_ALL: u32 = 1023; // WantAll are the bits that this version knows. A module that sets another is refused.
+pub const WANT_PLAN: u32 = 1024; // call wp_plan; since 1.3
+pub const WANT_ALL: u32 = 2047; // WantAll are the bits that this version knows. A module that sets another is refused.
 
 // WantNotices are the bits of the calls off the request path.
 pub const WANT_NOTICES: u32 = 30;
@@ -419,6 +421,25 @@ pub const KVEvent = extern struct {
     }
 };
 
+/// Talk is a conversation that may move to another worker, as wp_plan learns it: its worker leaves, or another has come.
+pub const Talk = extern struct {
+    value: f64 = 0, // 0: of its move; the greater moves first. The guest may write another; 0 and less = it stays
+    session: u64 = 0, // 8: hash of the session key, as in its Header; 0 = none
+    tenant: u64 = 0, // 16: hash of the tenant; 0 = none
+    caller: u64 = 0, // 24: hash of the caller's name; 0 = none
+    model: u64 = 0, // 32: hash of the model's name, as in its Header; 0 = none named
+    tokens: u32 = 0, // 40: of its last prompt, which the new worker computes or loads
+    seconds: f32 = 0, // 44: to compute that prompt on a worker of slowness 1
+    returns: f32 = 0, // 48: probability of another turn, by the silence and the gaps so far
+    silence: f32 = 0, // 52: seconds since its last turn was answered
+    gap: f32 = 0, // 56: mean seconds between its turns; 0 = it has had one
+    priority: i32 = 0, // 60: of its last request, lower first
+
+    comptime {
+        std.debug.assert(@sizeOf(@This()) == 64);
+    }
+};
+
 /// Holder is what prefix_best and prefix_worker answer: what the host's index believes of one worker.
 pub const Holder = extern struct {
     key: u64 = 0, // 0: Row.Key
@@ -535,6 +556,10 @@ pub const host = struct {
 //     reads the frame of all workers that are up, and writes the rows that the
 //     request may use to the order area; see Pack: their number stands in place of a
 //     row, 0 = none; Decline leaves all; Reject turns the client away
+//   wp_plan(n: u32) void
+//     n Talks stand at the frame's address: conversations whose worker leaves, or to
+//     move to one that has come. The guest may write their Values. They are Returns
+//     at first, or 0 for one that had better have its next turn before
 
 const max_workers = 4096;
 
@@ -729,6 +754,11 @@ pub fn outcomes(n: u32) []const Outcome {
 /// The n records of wp_on_kv_event(n).
 pub fn events(n: u32) []const KVEvent {
     return @as([*]const KVEvent, @ptrCast(@alignCast(&area)))[0..n];
+}
+
+/// The n records of wp_plan(n). Write the value of each.
+pub fn talks(n: u32) []Talk {
+    return @as([*]Talk, @ptrCast(@alignCast(&area)))[0..n];
 }
 
 /// The request of wp_classify, which has no workers.

@@ -81,6 +81,16 @@ func (observer) OnKVEvents(events []sdk.KVEvent) {
 	}
 }
 
+// Plan moves the cheapest first, and nothing that takes no time.
+func (observer) Plan(talks []sdk.Talk) {
+	for i := range talks {
+		talks[i].Value = 0
+		if s := talks[i].Seconds; s > 0 {
+			talks[i].Value = 1 / float64(s)
+		}
+	}
+}
+
 func add(key string, n int64) {
 	if _, err := sdk.KVAdd(key, n, 0); err != nil {
 		sdk.Log(sdk.Warn, err.Error())

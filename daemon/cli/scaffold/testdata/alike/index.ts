@@ -1,7 +1,7 @@
 import {
-  Header, Options, DECLINE, REASON_OWN, WANT_PAIR, WANT_CLASSIFY, WANT_FILTER, WANT_FIRST_TOKEN, WANT_COMPLETE, WANT_KV_EVENTS, request,
+  Header, Options, DECLINE, REASON_OWN, WANT_PAIR, WANT_CLASSIFY, WANT_FILTER, WANT_PLAN, WANT_FIRST_TOKEN, WANT_COMPLETE, WANT_KV_EVENTS, request,
   worker, to, because, bind, only, then, kept, ranking, class_of, hash, place, header, session, model, tenant, caller, worker_id, own, own_of,
-  outcomes, events, count, named,
+  outcomes, events, talks, count, named,
 } from "./warmpath";
 export { warmpath_abi_1_3, wp_frame } from "./warmpath";
 
@@ -19,7 +19,7 @@ export function wp_reasons(): i32 {
 }
 
 export function wp_wants(): u32 {
-  return WANT_PAIR | WANT_CLASSIFY | WANT_FILTER | WANT_FIRST_TOKEN | WANT_COMPLETE | WANT_KV_EVENTS;
+  return WANT_PAIR | WANT_CLASSIFY | WANT_FILTER | WANT_PLAN | WANT_FIRST_TOKEN | WANT_COMPLETE | WANT_KV_EVENTS;
 }
 
 function number(text: string): f64 {
@@ -90,4 +90,9 @@ export function wp_on_complete(n: u32): void {
 export function wp_on_kv_event(n: u32): void {
   const all = events(n);
   for (let i = 0; i < all.length; i++) own(all[i].key, <f64>(1000 * all[i].kind + all[i].tokens));
+}
+
+export function wp_plan(n: u32): void {
+  const all = talks(n);
+  for (let i = 0; i < all.length; i++) all[i].value = <f64>all[i].gap * <f64>all[i].tokens - <f64>all[i].seconds;
 }

@@ -19,7 +19,7 @@ pub extern "C" fn wp_reasons() -> i32 {
 
 #[no_mangle]
 pub extern "C" fn wp_wants() -> u32 {
-    WANT_PAIR | WANT_CLASSIFY | WANT_FILTER | WANT_FIRST_TOKEN | WANT_COMPLETE | WANT_KV_EVENTS
+    WANT_PAIR | WANT_CLASSIFY | WANT_FILTER | WANT_PLAN | WANT_FIRST_TOKEN | WANT_COMPLETE | WANT_KV_EVENTS
 }
 
 fn number(text: &str) -> f64 {
@@ -104,5 +104,12 @@ pub extern "C" fn wp_on_complete(n: u32) {
 pub extern "C" fn wp_on_kv_event(n: u32) {
     for e in events(n) {
         set_own(e.key, (1000 * e.kind + e.tokens) as f64);
+    }
+}
+
+#[no_mangle]
+pub extern "C" fn wp_plan(n: u32) {
+    for t in talks(n) {
+        t.value = t.gap as f64 * t.tokens as f64 - t.seconds as f64;
     }
 }

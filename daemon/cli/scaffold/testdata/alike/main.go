@@ -110,6 +110,13 @@ func (*alike) OnKVEvents(events []sdk.KVEvent) {
 	}
 }
 
+func (*alike) Plan(talks []sdk.Talk) {
+	for i := range talks {
+		t := &talks[i]
+		t.Value = float64(t.Gap)*float64(t.Tokens) - float64(t.Seconds)
+	}
+}
+
 func init() { sdk.Register(&alike{scale: 2, zone: "b"}) }
 
 func main() {}

@@ -13,7 +13,8 @@ WP_EXPORT("wp_configure") int32_t configure(uint32_t len) {
 WP_REASONS("asked", "ranked")
 
 WP_EXPORT("wp_wants") uint32_t wants(void) {
-  return WP_WANT_PAIR | WP_WANT_CLASSIFY | WP_WANT_FILTER | WP_WANT_FIRST_TOKEN | WP_WANT_COMPLETE | WP_WANT_KV_EVENTS;
+  return WP_WANT_PAIR | WP_WANT_CLASSIFY | WP_WANT_FILTER | WP_WANT_PLAN |
+         WP_WANT_FIRST_TOKEN | WP_WANT_COMPLETE | WP_WANT_KV_EVENTS;
 }
 
 static double number(struct wp_text t) { return (double)(wp_hash(t) >> 11); }
@@ -103,4 +104,9 @@ WP_EXPORT("wp_on_complete") void complete(uint32_t n) {
 WP_EXPORT("wp_on_kv_event") void kv_event(uint32_t n) {
   for (const struct wp_kv_event *e = wp_events(), *end = e + n; e < end; e++)
     wp_own(e->key, 1000 * e->kind + e->tokens);
+}
+
+WP_EXPORT("wp_plan") void plan(uint32_t n) {
+  for (struct wp_talk *t = wp_talks(), *end = t + n; t < end; t++)
+    t->value = (double)t->gap * t->tokens - t->seconds;
 }

@@ -16,7 +16,7 @@ export fn wp_reasons() i32 {
 }
 
 export fn wp_wants() u32 {
-    return wp.WANT_PAIR | wp.WANT_CLASSIFY | wp.WANT_FILTER | wp.WANT_FIRST_TOKEN | wp.WANT_COMPLETE | wp.WANT_KV_EVENTS;
+    return wp.WANT_PAIR | wp.WANT_CLASSIFY | wp.WANT_FILTER | wp.WANT_PLAN | wp.WANT_FIRST_TOKEN | wp.WANT_COMPLETE | wp.WANT_KV_EVENTS;
 }
 
 fn number(text: []const u8) f64 {
@@ -104,4 +104,8 @@ export fn wp_on_kv_event(n: u32) void {
 
 comptime {
     wp.strategy(route);
+}
+
+export fn wp_plan(n: u32) void {
+    for (wp.talks(n)) |*t| t.value = @as(f64, t.gap) * @as(f64, @floatFromInt(t.tokens)) - @as(f64, t.seconds);
 }
