@@ -189,14 +189,14 @@ func (e *pairOfEngines) prefill(w http.ResponseWriter, r *http.Request) {
 		}
 		e.mu.Lock()
 		e.n++
-		id, blocks := fmt.Sprint("req-", e.n), "[[1,2]]"
+		id, blocks := fmt.Sprint("req-", e.n, "@", r.Host), "[[1,2]]"
 		e.kept[id] = b.prompt()
 		e.mu.Unlock()
 		if strings.HasSuffix(e.engine, "0.14") || strings.HasSuffix(e.engine, "0.19") {
 			blocks = "[1,2]"
 		}
-		handed = fmt.Sprintf(`{"do_remote_prefill":true,"do_remote_decode":false,"remote_block_ids":%s,"remote_engine_id":"e",`+
-			`"remote_request_id":%q,"remote_host":"127.0.0.1","remote_port":5600%s}`, blocks, id, e.fill)
+		handed = fmt.Sprintf(`{"do_remote_prefill":true,"do_remote_decode":false,"remote_block_ids":%s,"remote_engine_id":%q,`+
+			`"remote_request_id":%q,"remote_host":"127.0.0.1","remote_port":5600%s}`, blocks, r.Host, id, e.fill)
 	}
 	e.answer(w, r, b, 0, handed)
 }
@@ -288,8 +288,7 @@ func (e *pairOfEngines) askFirst(w http.ResponseWriter, r *http.Request, b *body
 	leg, _ := json.Marshal(all)
 	resp, err := http.Post("http://"+to[0]+r.URL.Path, "application/json", bytes.NewReader(leg))
 	if err != nil {
-		e.refuse(w, "%v", err)
-		return nil, false
+		return b, true // connector_nixlv2.go, shouldFallbackToDecode
 	}
 	defer resp.Body.Close()
 	var said body

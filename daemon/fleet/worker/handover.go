@@ -45,13 +45,14 @@ func (t *Ticket) Computed(now time.Time) {
 }
 
 // Overdue records that the prompt has not been computed in time. If the worker has done nothing else in that time, it
-// gets no more prompts, except for an occasional trial.
-func (t *Ticket) Overdue(now time.Time) {
+// gets no more prompts, except for an occasional trial. One that took over from another worker, and has had it for less
+// than half of that time, is not at fault.
+func (t *Ticket) Overdue(now time.Time, limit time.Duration) {
 	p, w, r := t.pool, t.worker, &t.request
 	at := p.fleet.clock(now)
 	p.mu.Lock()
 	defer p.unlock()
-	if r.Ended || w.place != configured {
+	if r.Ended || w.place != configured || at-r.Sent < limit/2 {
 		return
 	}
 	if hangs, begins := w.health.MissPrompt(&w.engine, &r.Request, at); hangs {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 )
@@ -104,8 +105,10 @@ func TestAPrefillerThatMissesAPrompt(t *testing.T) {
 	}
 	leg := func(at float64) *Ticket { return p.send(0, Dispatch{PromptTokens: 2000, Paired: true}, at) }
 	a, b := leg(100), leg(100.1)
-	a.Overdue(p.after(100.5))
-	b.Overdue(p.after(100.6))
+	leg(100.4).Overdue(p.after(100.6), 500*time.Millisecond) // another worker had it before
+	offered(100.6, 2)
+	a.Overdue(p.after(100.5), 500*time.Millisecond)
+	b.Overdue(p.after(100.6), 500*time.Millisecond)
 	w.want(t, "check 1", "check 1")
 	offered(101, 1)
 	s := p.Stats(p.after(101))[0]
@@ -115,7 +118,7 @@ func TestAPrefillerThatMissesAPrompt(t *testing.T) {
 	offered(102.5, 2)
 	c := leg(102.5) // the trial
 	offered(103, 1)
-	c.Overdue(p.after(103.1))
+	c.Overdue(p.after(103.1), 500*time.Millisecond)
 	offered(107, 1)
 	offered(107.2, 2)
 	a.FirstByte(p.after(108))

@@ -205,7 +205,7 @@ func (l *leg) miss() {
 	}
 	l.missed.Store(true)
 	if a != nil { // else it is in the router's own queue
-		a.Trip.Overdue(time.Now())
+		a.Trip.Overdue(time.Now(), l.limit.Limit)
 	}
 	l.late()
 }

@@ -34,7 +34,7 @@ func (p *Pairing) tell(ctx context.Context, a *attempt.Attempt, l *leg) bool {
 	l.watch(func() {
 		l.failed.Store(true)
 		if a.Unfill() {
-			l.trip.Overdue(time.Now())
+			l.trip.Overdue(time.Now(), l.limit.Limit)
 		}
 	})
 	p.out.Header = withPrefiller(p.out.Header, l.address())

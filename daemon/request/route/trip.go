@@ -118,8 +118,8 @@ func (t *Trip) Arrive(p Prompt, at time.Time) bool {
 // Computed records that the other worker has computed the prompt of a request that has arrived.
 func (t *Trip) Computed(at time.Time) { t.ticket.Computed(at) }
 
-// Overdue records that the worker, a prefiller, has not computed the prompt in time.
-func (t *Trip) Overdue(at time.Time) { t.ticket.Overdue(at) }
+// Overdue records that the worker, a prefiller, has not computed the prompt in time, of which limit is what it has.
+func (t *Trip) Overdue(at time.Time, limit time.Duration) { t.ticket.Overdue(at, limit) }
 
 // Ahead returns how many seconds at least the worker has to do for others before it begins with the request.
 func (t *Trip) Ahead(at time.Time) float64 { return t.ticket.Ahead(at) }
