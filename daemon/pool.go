@@ -72,6 +72,7 @@ type pool struct {
 type setup struct {
 	conf    conf.Pool // Workers are those found, not those of the file alone, and of these those that this router uses
 	all     []conf.Worker
+	known   []worker.Spec            // of all, if the pool has a subset
 	members map[string]subset.Member // the workers that it uses; nil = all
 	key     string                   // the workers' API key
 	tls     *tls.Config
@@ -89,7 +90,7 @@ func newPool(c conf.Pool, s conf.Sessions, d *Daemon) (*pool, error) {
 		func() []conf.Worker { return d.register.Workers(c.Name) }))
 	p.subset.Due, p.subset.Linger = make(chan struct{}, 1), subsetLinger
 	c.Workers = p.found.Take(ctx, adapt.Sources(&c))
-	members := p.subset.Choose(p.choosing(&c), time.Now())
+	members := p.subset.Choose(p.choosing(&c, adapt.Specs(&c)), time.Now())
 	first, err := newSetup(c, members, nil)
 	if err != nil {
 		cancel()
@@ -129,6 +130,9 @@ func (p *pool) tend(ctx context.Context) {
 		p.look()
 		p.feed.Tick(now)
 		p.rebalance(now)
+		if p.set.Load().members != nil {
+			p.subset.Look()
+		}
 		unknown, guess := p.route.Tick(now)
 		for _, id := range unknown {
 			p.log.Warn("KV cache size unknown: routing on a guess; set kv_tokens of the worker",
@@ -157,7 +161,8 @@ func (p *pool) look() {
 
 // shown is the pool as an operator sees it.
 func (p *pool) shown() *operator.Pool {
-	c := &p.set.Load().conf
+	set := p.set.Load()
+	c := &set.conf
 	var leads []operator.Alias
 	fences := map[string]worker.Fence{}
 	if s := p.daemon.state.Load(); s != nil { // else the daemon starts
@@ -175,8 +180,8 @@ func (p *pool) shown() *operator.Pool {
 		refuses = p.loader.Refused
 	}
 	return &operator.Pool{Aliases: leads, Refuses: refuses, Pool: p.route, Models: c.Models, Patterns: c,
-		Subset: p.subset.State, Leaving: p, Panic: c.Panic, Events: p.feed, Shadows: p.staff.Shadows, Asking: p.asking,
-		Queue:   p.queue,
+		Subset: p.subset.State, Outside: len(set.all) - len(c.Workers), Leaving: p, Panic: c.Panic, Events: p.feed,
+		Shadows: p.staff.Shadows, Asking: p.asking, Queue: p.queue,
 		Pairing: adapt.Pairing(&c.Disaggregation), Holds: c.Holds(), Header: c.HeaderTimeout, Fences: fences,
 		Failing: p.found.Failing(), Unloaded: p.loader.Refusals(), Unwoken: p.waker.Failed(),
 		Origin: func(url string) string { return string(p.found.Origin(url)) }}
@@ -196,6 +201,7 @@ func (p *pool) served() *epoch.Pool {
 func newSetup(c conf.Pool, members map[string]subset.Member, before *setup) (*setup, error) {
 	s := &setup{conf: c, all: c.Workers, members: members}
 	if members != nil {
+		s.known = adapt.Specs(&c)
 		s.conf.Workers = slices.DeleteFunc(slices.Clone(c.Workers), func(w conf.Worker) bool {
 			_, used := members[w.ID]
 			return !used
@@ -268,7 +274,7 @@ func (p *pool) update(c conf.Pool) error {
 // once loses no request. The caller holds p.changing. A change may wait seconds for the one before it, so each reads
 // what is newest under the lock: settings and workers from before the wait would undo the other change.
 func (p *pool) change(c conf.Pool) error {
-	members := p.subset.Choose(p.choosing(&c), time.Now())
+	members := p.subset.Choose(p.choosing(&c, adapt.Specs(&c)), time.Now())
 	return p.use(c, members)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/adapt"
 	"github.com/warmpath/warmpath/daemon/fleet/subset"
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
 )
 
 // subsetLinger is how long a worker that was used for a while only is used after that: until the workers that take its
@@ -18,8 +19,8 @@ import (
 var subsetLinger = 30 * time.Second // tests set another
 
 // choosing is what the subset of a pool is chosen from. The workers of c are all that were found.
-func (p *pool) choosing(c *conf.Pool) *subset.Input {
-	in := &subset.Input{Size: c.Subset, Workers: adapt.Specs(c)}
+func (p *pool) choosing(c *conf.Pool, workers []worker.Spec) *subset.Input {
+	in := &subset.Input{Size: c.Subset, Workers: workers}
 	if c.Subset == 0 {
 		return in
 	}
@@ -36,19 +37,13 @@ func (p *pool) choosing(c *conf.Pool) *subset.Input {
 	return in
 }
 
-// keepSubset chooses anew which workers this router uses, once a second, and at once for a request that waits for one,
-// until ctx ends.
+// keepSubset chooses anew which workers this router uses, when that is due, until ctx ends.
 func (p *pool) keepSubset(ctx context.Context) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-p.subset.Due:
-		case <-tick.C:
-		}
-		if p.set.Load().conf.Subset > 0 {
 			p.refit()
 		}
 	}
@@ -61,7 +56,7 @@ func (p *pool) refit() {
 	before := p.set.Load()
 	c := before.conf
 	c.Workers = before.all
-	members := p.subset.Choose(p.choosing(&c), time.Now())
+	members := p.subset.Choose(p.choosing(&c, before.known), time.Now())
 	if maps.Equal(members, before.members) {
 		return
 	}

@@ -25,6 +25,7 @@ type subsetWorker struct {
 	*httptest.Server
 	name           string
 	model          string // that it lists beside sim; "" = none
+	length         int    // of its model sim; 0 = it lists none
 	asked, answers atomic.Int64
 }
 
@@ -37,6 +38,9 @@ func startSubsetWorker(t *testing.T, i int) *subsetWorker {
 		case "/v1/models":
 			w.asked.Add(1)
 			models := `{"id":"sim"}`
+			if w.length > 0 {
+				models = fmt.Sprintf(`{"id":"sim","max_model_len":%d}`, w.length)
+			}
 			if w.model != "" {
 				models += fmt.Sprintf(`,{"id":%q}`, w.model)
 			}
@@ -260,6 +264,9 @@ func TestSubsetFindsModelsAndFences(t *testing.T) {
 		used, _ := r.used()
 		return len(used) <= 5 && used[apart[40].name] == "up"
 	})
+	if s := r.do("GET", "/v1/models", "", "Authorization", "Bearer secret-of-all"); !strings.Contains(s.body, `"rare"`) {
+		t.Errorf("the model that was asked for is not listed: %s", s.body)
+	}
 	eventually(t, "a model that nobody has is not found", func() bool {
 		s := r.do("POST", "/v1/completions", strings.Replace(hello, "sim", "none", 1), "Authorization", "Bearer secret-of-all")
 		return s.status == 404

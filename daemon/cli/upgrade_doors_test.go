@@ -93,6 +93,28 @@ func TestUpgradeHandsOverEveryDoor(t *testing.T) {
 	}
 }
 
+// where returns the worker that a session's request goes to.
+func (s *site) where(session string) string {
+	s.t.Helper()
+	r, err := http.NewRequest("POST", s.client+"/v1/completions", strings.NewReader(`{"model":"sim","prompt":"x","max_tokens":1}`))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("X-Session-Id", session)
+	r.Header.Set("X-Warmpath-Explain", "json")
+	a, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer a.Body.Close()
+	var d struct{ Worker string }
+	if err := json.Unmarshal([]byte(a.Header.Get("X-Warmpath-Decision")), &d); err != nil || a.StatusCode != 200 {
+		s.t.Fatalf("%d %v %v", a.StatusCode, a.Header, err)
+	}
+	return d.Worker
+}
+
 // TestUpgradeKeepsSessionsInRedis: the new process sends a session that the old one bound to the session's worker.
 func TestUpgradeKeepsSessionsInRedis(t *testing.T) {
 	t.Parallel()
@@ -116,35 +138,16 @@ func TestUpgradeKeepsSessionsInRedis(t *testing.T) {
 		return "", "[[pools.workers]]\nurl = \"http://" + second + "\"\n[cache]\nredis = \"unix://" + socket + "\"\n[history]\nredis = \"off\"\n[sessions]\nbind = \"always\"\n"
 	})
 	s.says(`msg="worker up"`, 2)
-	where := func(session string) string {
-		r, err := http.NewRequest("POST", s.client+"/v1/completions", strings.NewReader(`{"model":"sim","prompt":"x","max_tokens":1}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("X-Session-Id", session)
-		r.Header.Set("X-Warmpath-Explain", "json")
-		a, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer a.Body.Close()
-		var d struct{ Worker string }
-		if err := json.Unmarshal([]byte(a.Header.Get("X-Warmpath-Decision")), &d); err != nil || a.StatusCode != 200 {
-			t.Fatalf("%d %v %v", a.StatusCode, a.Header, err)
-		}
-		return d.Worker
-	}
 	bound := map[string]string{}
 	for i := range 20 {
 		id := fmt.Sprint("s", i)
-		bound[id] = where(id)
+		bound[id] = s.where(id)
 	}
 	if code, text := s.upgrade(""); code != 0 {
 		t.Fatalf("exit %d: %s\n%s", code, text, read(t, s.log))
 	}
 	for id, worker := range bound {
-		if now := where(id); now != worker {
+		if now := s.where(id); now != worker {
 			t.Errorf("session %s was at %s and is at %s after the upgrade", id, worker, now)
 		}
 	}

@@ -125,6 +125,7 @@ type Ordered struct {
 	Path    string          `json:"path"`
 	OK      bool            `json:"ok"` // each worker has answered with a success
 	Workers []WorkerOrdered `json:"workers"`
+	Outside int             `json:"outside,omitempty"` // workers outside of this router's subset: they did not get it
 }
 
 // WorkerOrdered is what one worker has answered.
@@ -258,7 +259,7 @@ func send(pool *Pool, all []order) Ordered {
 			to = append(to, s)
 		}
 	}
-	answer := Ordered{Pool: pool.Name, OK: len(to) > 0, Workers: make([]WorkerOrdered, len(to))}
+	answer := Ordered{Pool: pool.Name, Outside: pool.Outside, OK: len(to) > 0, Workers: make([]WorkerOrdered, len(to))}
 	for i := range all {
 		all[i].pool = pool
 		answer.Path = strings.TrimSpace(answer.Path + " " + all[i].path)

@@ -90,6 +90,8 @@ var ofPools = []reading[*Pool]{
 	gauge("pool_keys_shut_out", "Keys with workers of their own (keys.workers) none of which is up: their requests get "+
 		"503. warmpath status names them.", poolLabels,
 		func(p *Pool) float64 { return float64(len(p.shutOut(p.Workers.Stats(time.Now())))) }),
+	gauge("pool_workers_outside", "Workers of the pool that this router does not use: they are outside of its subset.",
+		poolLabels, func(p *Pool) float64 { return float64(p.Outside) }),
 	gauge("queue_limited", "Of the requests that wait in the router, those that wait for a limit of their key.",
 		poolLabels,
 		func(p *Pool) float64 { return float64(p.Queue.ForLimit()) }),

@@ -45,6 +45,7 @@ type Pool struct {
 	Unloaded []string                       // "ADAPTER by WORKER": adapters that workers have refused, in the last minute
 	Unwoken  string                         // why the last call of wake_url was not taken; "" = it was, or there was none
 	Subset   func() *subset.State           // of the workers; it returns nil if the router uses all
+	Outside  int                            // workers that the router does not use
 	Leaving  Leaving                        // moves conversations away from workers that leave
 	Holds    time.Duration                  // for so long requests wait while no worker is up; 0 = they do not
 	Header   time.Duration                  // for so long one waits for its answer at a worker, also at a paused one

@@ -247,6 +247,7 @@ func (s *Server) drainWorker(c *fiber.Ctx, on bool) error {
 		return c.Status(fiber.StatusBadRequest).JSON(fiber.Map{
 			"error": "hand_over is no time; write within which the worker's conversations move, as 60s"})
 	}
+	why := "there is no such pool or worker; /api/v1/pools lists them"
 	for _, p := range s.c.Process.Pools() {
 		if p.Name != name {
 			continue
@@ -264,6 +265,9 @@ func (s *Server) drainWorker(c *fiber.Ctx, on bool) error {
 		case err != nil:
 			return c.Status(fiber.StatusConflict).JSON(fiber.Map{"error": err.Error()})
 		case !known:
+			if p.Outside > 0 && p.Subset().Outside[id] != "" {
+				why = id + " is not drained: this router does not use it, and " + p.Subset().Outside[id]
+			}
 			continue
 		case !on && p.Leaving != nil:
 			p.Leaving.Stay(id)
@@ -284,6 +288,5 @@ func (s *Server) drainWorker(c *fiber.Ctx, on bool) error {
 		}
 		return c.JSON(answer)
 	}
-	return c.Status(fiber.StatusNotFound).JSON(fiber.Map{
-		"error": "there is no such pool or worker; /api/v1/pools lists them"})
+	return c.Status(fiber.StatusNotFound).JSON(fiber.Map{"error": why})
 }

@@ -15,7 +15,7 @@ import (
 
 const (
 	wantLife   = 10 * time.Minute // a want counts for so long after the last request that had it
-	absentLife = time.Minute      // a model that no worker lists is not looked for again for so long
+	absentLife = time.Minute      // a model that no worker lists is not looked for again for so long: see want.rests
 	maxWants   = 256              // that are remembered
 	maxValues  = 16               // of a label: one with more names single workers, and no subset grows for it
 	searchStep = 32               // workers that are asked at a time for a model that none of the subset lists
@@ -26,7 +26,7 @@ type Input struct {
 	Size    int            // 0 = all workers are used
 	Self    string         // this router's name
 	Others  []string       // those of the routers that it shares with
-	Workers []worker.Spec  // of the pool
+	Workers []worker.Spec  // of the pool; never changed: the same slice has the same workers
 	Fences  []worker.Fence // of clients' keys
 	Stats   []worker.Stats // of the workers in use
 }
@@ -50,8 +50,7 @@ type State struct {
 
 // Subset remembers what a router uses of a pool, and for what. It is safe for concurrent use.
 type Subset struct {
-	// Due has a value when Choose is to be called soon: a request waits for a worker that is not used yet. Make it before
-	// the first Want, with room for one.
+	// Due has a value when Choose is to be called soon. Make it before the first Want, with room for one.
 	Due chan struct{}
 	// Linger is how long a worker stays after the last need for it. Set it before the first call.
 	Linger time.Duration
@@ -62,6 +61,7 @@ type Subset struct {
 	ids   []string       // of workers
 	index map[string]int // of ids
 	specs []worker.Spec  // by the index of ids
+	marks []mark         // of specs
 	of    [][]int        // which routers have each worker, as Assign returns it; nil = all are used
 	order []int          // indices of workers, in this router's own order
 	since time.Time
@@ -75,6 +75,12 @@ type kept struct {
 	until time.Time
 }
 
+// mark is a label that several workers of a role have.
+type mark struct {
+	text    string
+	workers []int // indices
+}
+
 // want is what requests have wanted from workers outside of the subset.
 type want struct {
 	worker.Want
@@ -82,6 +88,15 @@ type want struct {
 	sent   uint64          // requests that the worker of a session had
 	asked  map[string]bool // workers that were asked for a model
 	absent time.Time       // when no worker was left to be asked
+}
+
+// rests returns for how long a model is not looked for again that was not found. In most fleets no worker is longer
+// than others, whatever the prompts of their clients.
+func (w *want) rests() time.Duration {
+	if w.Longer > 0 {
+		return wantLife
+	}
+	return absentLife
 }
 
 // Want implements worker.Config.Outside: it reports whether workers that are not used may serve what the request wants,
@@ -101,21 +116,26 @@ func (s *Subset) Want(w worker.Want) bool {
 	case w.ID == "" && !slices.ContainsFunc(s.specs, func(o worker.Spec) bool { return labels.Admits(w.Fence, o.Labels) }):
 		return false
 	}
-	key := w.ID + "\n" + w.Model + "\n" + strings.Join(w.Fence, "\n")
+	key := strings.Join(append([]string{w.ID, w.Model, fmt.Sprint(w.Longer)}, w.Fence...), "\n")
 	asks := s.wants[key]
 	switch {
-	case asks == nil && len(s.wants) >= maxWants, asks != nil && now.Sub(asks.absent) < absentLife:
+	case asks == nil && len(s.wants) >= maxWants, asks != nil && now.Sub(asks.absent) < asks.rests():
 		return false
 	case asks == nil || !asks.absent.IsZero():
 		asks = &want{Want: w, asked: map[string]bool{}}
 		s.wants[key] = asks
 	}
 	asks.at = now
+	s.Look()
+	return true
+}
+
+// Look has Choose called soon.
+func (s *Subset) Look() {
 	select {
 	case s.Due <- struct{}{}:
 	default:
 	}
-	return true
 }
 
 // Choose returns the workers to use now; nil = all.
@@ -201,15 +221,19 @@ func (s *Subset) assign(in *Input, now time.Time) {
 	others := slices.DeleteFunc(slices.Clone(in.Others), func(n string) bool { return n == in.Self })
 	slices.Sort(others)
 	names := append([]string{in.Self}, slices.Compact(others)...)
+	same := s.of != nil && s.size == in.Size && slices.Equal(names, s.names)
+	same = same && len(s.specs) == len(in.Workers)
+	if same && (len(s.specs) == 0 || &s.specs[0] == &in.Workers[0]) {
+		return
+	}
 	ids, index, strata := make([]string, len(in.Workers)), map[string]int{}, map[worker.Role][]int{}
-	same := s.of != nil && s.size == in.Size && len(s.specs) == len(in.Workers) && slices.Equal(names, s.names)
 	for i := range in.Workers {
 		w := &in.Workers[i]
 		ids[i], index[w.ID] = w.ID, i
 		strata[w.Role] = append(strata[w.Role], i)
 		same = same && s.ids[i] == w.ID && s.specs[i].Role == w.Role
 	}
-	s.specs = in.Workers
+	s.specs, s.marks = in.Workers, marksOf(in.Workers)
 	if same {
 		return
 	}
@@ -250,14 +274,15 @@ type choosing struct {
 	in      *Input
 	now     time.Time
 	need    map[int]string // workers that are used, with why
-	stats   map[string][]worker.Stats
+	stats   map[string][]*worker.Stats
 	drained map[string]bool // by an operator: that lasts until undrain
 }
 
 func (s *Subset) begin(in *Input, now time.Time) *choosing {
-	c := &choosing{Subset: s, in: in, now: now, need: map[int]string{}, stats: map[string][]worker.Stats{},
+	c := &choosing{Subset: s, in: in, now: now, need: map[int]string{}, stats: map[string][]*worker.Stats{},
 		drained: map[string]bool{}}
-	for _, w := range in.Stats {
+	for i := range in.Stats {
+		w := &in.Stats[i]
 		c.stats[w.Endpoint] = append(c.stats[w.Endpoint], w)
 		c.drained[w.Endpoint] = c.drained[w.Endpoint] || w.Drained
 	}
@@ -275,7 +300,7 @@ func (c *choosing) serves(i int) bool {
 	if !used {
 		return !c.specs[i].Drain
 	}
-	return slices.ContainsFunc(ranks, func(w worker.Stats) bool {
+	return slices.ContainsFunc(ranks, func(w *worker.Stats) bool {
 		return w.State == worker.Ready || w.State == worker.Starting || w.State == worker.Paused
 	})
 }
@@ -305,23 +330,20 @@ func (c *choosing) add(n, fresh int, why string, fits func(i int) bool) {
 
 // growForRoles adds workers of each role of which too few are up.
 func (c *choosing) growForRoles() {
-	for role := range worker.Roles {
-		all, own, up := 0, 0, 0
-		fits := func(i int) bool { return c.specs[i].Role == role }
-		for i := range c.ids {
-			if !fits(i) {
-				continue
-			}
-			all++
-			if _, has := c.need[i]; has {
-				own++
-				if c.serves(i) {
-					up++
-				}
-			}
+	var all, own, up [worker.Roles]int
+	for i := range c.specs {
+		all[c.specs[i].Role]++
+	}
+	for i := range c.need {
+		own[c.specs[i].Role]++
+		if c.serves(i) {
+			up[c.specs[i].Role]++
 		}
-		if short := (3*own+3)/4 - up; all > own && short > 0 {
-			c.add(short, 1+own/8, fmt.Sprintf("%d of %d workers of the subset are up", up, own), fits)
+	}
+	for role := range worker.Roles {
+		if short := (3*own[role]+3)/4 - up[role]; all[role] > own[role] && short > 0 {
+			c.add(short, 1+own[role]/8, fmt.Sprintf("%d of %d workers of the subset are up", up[role], own[role]),
+				func(i int) bool { return c.specs[i].Role == role })
 		}
 	}
 }
@@ -329,41 +351,59 @@ func (c *choosing) growForRoles() {
 // growForLabels adds a worker for each fence of a key, and for each value of a label with few values, within each role,
 // that no worker has which is up.
 func (c *choosing) growForLabels() {
-	values := map[string]map[string]bool{}
-	for i := range c.specs {
-		for name, value := range c.specs[i].Labels {
-			if values[name] == nil {
-				values[name] = map[string]bool{}
-			}
-			if len(values[name]) <= maxValues {
-				values[name][value] = true
-			}
-		}
-	}
-	for role := range worker.Roles {
-		for _, name := range slices.Sorted(maps.Keys(values)) {
-			for _, value := range slices.Sorted(maps.Keys(values[name])) {
-				if len(values[name]) <= maxValues {
-					label := name + "=" + value
-					c.growFor(label, func(i int) bool { return c.specs[i].Role == role && c.specs[i].Labels[name] == value })
-				}
-			}
+	has := func(i int) bool { _, in := c.need[i]; return in && c.serves(i) }
+	for _, m := range c.marks {
+		if !slices.ContainsFunc(m.workers, has) {
+			c.add(1, 1, noOther(m.text), func(i int) bool { return slices.Contains(m.workers, i) })
 		}
 	}
 	for _, f := range c.in.Fences {
-		c.growFor(strings.Join(f, ", "), func(i int) bool { return labels.Admits(f, c.specs[i].Labels) })
+		c.growFor(f)
 	}
 }
 
-// growFor adds a worker that fits, if none is up.
-func (c *choosing) growFor(label string, fits func(i int) bool) {
+// marksOf returns the labels that a subset grows for, those of workers of one role together.
+func marksOf(specs []worker.Spec) (all []mark) {
+	type label struct {
+		role        worker.Role
+		name, value string
+	}
+	workers, values := map[label][]int{}, map[string]map[string]bool{}
+	for i := range specs {
+		for name, value := range specs[i].Labels {
+			if values[name] == nil {
+				values[name] = map[string]bool{}
+			}
+			values[name][value] = true
+			if len(values[name]) <= maxValues {
+				l := label{specs[i].Role, name, value}
+				workers[l] = append(workers[l], i)
+			}
+		}
+	}
+	sorted := slices.SortedFunc(maps.Keys(workers), func(a, b label) int {
+		return cmp.Or(cmp.Compare(a.role, b.role), cmp.Compare(a.name, b.name), cmp.Compare(a.value, b.value))
+	})
+	for _, l := range sorted {
+		if len(values[l.name]) <= maxValues {
+			all = append(all, mark{l.name + "=" + l.value, workers[l]})
+		}
+	}
+	return all
+}
+
+// growFor adds a worker that a fence admits, if none is up.
+func (c *choosing) growFor(f worker.Fence) {
+	fits := func(i int) bool { return labels.Admits(f, c.specs[i].Labels) }
 	for i := range c.need {
 		if fits(i) && c.serves(i) {
 			return
 		}
 	}
-	c.add(1, 1, "no other worker with "+label+" is up", fits)
+	c.add(1, 1, noOther(strings.Join(f, ", ")), fits)
 }
+
+func noOther(label string) string { return "no other worker with " + label + " is up" }
 
 // grow adds what requests have wanted.
 func (c *choosing) grow(w *want) {
@@ -373,7 +413,7 @@ func (c *choosing) grow(w *want) {
 	case w.Model != "":
 		c.search(w)
 	default:
-		c.growFor(strings.Join(w.Fence, ", "), func(i int) bool { return labels.Admits(w.Fence, c.specs[i].Labels) })
+		c.growFor(w.Fence)
 	}
 }
 
@@ -392,21 +432,26 @@ func (c *choosing) invite(w *want) {
 		w.at, w.sent = c.now, sent
 	}
 	if k, used := c.kept[w.ID]; !used || k.Guest {
-		c.kept[w.ID] = kept{Member{"a session lives there; it gets nothing else", true}, c.now.Add(c.Linger)}
+		why := "a session lives there, or it is drained; it gets nothing else"
+		c.kept[w.ID] = kept{Member{why, true}, c.now.Add(c.Linger)}
 	}
 }
 
-// search adds workers until one lists a model. Those that do not list it leave again.
+// search adds workers until one lists a model, with the length that is wanted. Those that do not list it leave again.
 func (c *choosing) search(w *want) {
 	fits := func(i int) bool { return labels.Admits(w.Fence, c.specs[i].Labels) }
+	sought := "the model " + w.Model
+	if w.Longer > 0 {
+		sought += fmt.Sprintf(" for more than %d tokens", w.Longer)
+	}
 	waits := false
 	for _, i := range c.order {
 		for _, rank := range c.stats[c.ids[i]] {
 			switch {
 			case !fits(i):
-			case rank.State == worker.Ready && slices.Contains(rank.Models, w.Model):
+			case rank.State == worker.Ready && w.isAt(rank):
 				if _, has := c.need[i]; !has {
-					c.need[i] = "it lists the model " + w.Model
+					c.need[i] = "it lists " + sought
 				}
 				return
 			case rank.State == worker.Starting, rank.State == worker.Ready && rank.Models == nil:
@@ -421,8 +466,14 @@ func (c *choosing) search(w *want) {
 	}
 	before := len(c.need)
 	next := func(i int) bool { return fits(i) && !w.asked[c.ids[i]] }
-	c.add(searchStep, searchStep, "it is asked for the model "+w.Model, next)
+	c.add(searchStep, searchStep, "it is asked for "+sought, next)
 	if len(c.need) == before {
 		w.absent = c.now
 	}
+}
+
+// isAt reports whether a worker lists the model that is wanted. One of unknown length may be as long as any.
+func (w *want) isAt(rank *worker.Stats) bool {
+	i := slices.Index(rank.Models, w.Model)
+	return i >= 0 && (i >= len(rank.Lengths) || rank.Lengths[i] == 0 || rank.Lengths[i] > w.Longer)
 }

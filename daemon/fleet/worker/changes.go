@@ -2,6 +2,7 @@ package worker
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -281,11 +282,15 @@ func (f *fleet) turnIn(w *Worker, rest judge.Rest, keeps bool, now time.Duration
 }
 
 // drain takes the worker with that id out of the snapshots, or puts it back. The id of an endpoint means all its ranks,
-// later ones included. drain reports whether there is such a worker.
+// later ones included. drain reports whether there is such a worker. One of Config.Outside is added, and drained then.
 func (f *fleet) drain(id string, on bool, now time.Duration) bool {
 	e := f.at(id)
 	if e == nil {
-		return false
+		if !on || f.conf.Outside == nil || !f.conf.Outside(Want{ID: id}) {
+			return false
+		}
+		f.early[id] = true
+		return true
 	}
 	if e.name == id {
 		e.drained = on
@@ -326,6 +331,7 @@ func (f *fleet) drainRanks(ranks []*Worker, on bool, now time.Duration) {
 // drains returns the calls of Drain that differ from the specs, by the id of the call.
 func (f *fleet) drains() map[string]bool {
 	all := map[string]bool{}
+	maps.Copy(all, f.early)
 	for _, e := range f.endpoints {
 		if e.drained != e.spec.Drain {
 			all[e.name] = e.drained

@@ -50,11 +50,12 @@ type Config struct {
 	OnChange func() // something that is written to the log has changed; called without the pool's lock. nil = nothing
 }
 
-// Want is what a request wants of a worker and finds at none of the pool. One field or two are set.
+// Want is what a request wants of a worker and finds at none of the pool. It has an ID, or the others.
 type Want struct {
-	ID    string // where its session lives, without the rank
-	Model string // that no worker lists
-	Fence Fence  // that excludes all
+	ID     string // where its session lives, or that is drained, without the rank
+	Model  string // that no worker lists
+	Longer int    // no worker lists Model for more tokens than this, too few for the request; 0 = it is not too long
+	Fence  Fence  // that excludes all
 }
 
 // Loading is which LoRA adapters the router loads at workers that do not list them.

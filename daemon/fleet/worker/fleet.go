@@ -43,9 +43,10 @@ type fleet struct {
 	rates     measure.Rates
 	places    measure.Places
 	labels    *labels.Set
-	asked     time.Duration // when all workers were last asked for their models: a request wanted one that none lists
-	panicked  bool          // no worker was up when a request came, and none has come up since
-	panics    uint64        // requests that were given workers that are not up
+	asked     time.Duration   // when all workers were last asked for their models: a request wanted one that none lists
+	panicked  bool            // no worker was up when a request came, and none has come up since
+	panics    uint64          // requests that were given workers that are not up
+	early     map[string]bool // calls of drain for workers that are added because of them
 	events    []event
 	adapters  bool         // some worker lists LoRA adapters
 	loading   measure.Mean // seconds of an adapter's load
@@ -139,6 +140,12 @@ func (f *fleet) update(specs []Spec, now time.Duration) {
 	f.listWorkers()
 	for _, e := range turned {
 		f.drain(e.name, e.spec.Drain, now)
+	}
+	for _, e := range fresh {
+		if f.early[e.name] {
+			delete(f.early, e.name)
+			f.drain(e.name, true, now)
+		}
 	}
 }
 

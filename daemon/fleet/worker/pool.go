@@ -33,8 +33,8 @@ type Pool struct {
 func New(c Config, now time.Time) *Pool {
 	c = c.withDefaults()
 	p := &Pool{later: c.After, announce: announcer{c.Log, c.Caches, c.OnChange}, budget: judge.NewBudget()}
-	p.fleet = fleet{began: now, watcher: c.Watcher, grace: p, speed: measure.FleetSlowness{Value: 1},
-		taken: map[uint32]*Worker{}, watched: map[uint64]*endpoint{}}
+	p.fleet = fleet{began: now, early: map[string]bool{}, watcher: c.Watcher, grace: p,
+		speed: measure.FleetSlowness{Value: 1}, taken: map[uint32]*Worker{}, watched: map[uint64]*endpoint{}}
 	p.fleet.conf = newSettings(c)
 	p.set.Store(p.fleet.conf)
 	p.fleet.labels = &labels.Set{}
@@ -153,8 +153,8 @@ func (p *Pool) Snapshot(q Query, rows []abi.Row, ws []*Worker) ([]abi.Row, []*Wo
 	if !some {
 		s.moment, s.weight = p.fleet.advance(now), 0
 		s.take()
-		s.takeShort()
 		s.askOutside()
+		s.takeShort()
 	}
 	if q.Count != nil {
 		*q.Count = s.count()

@@ -24,6 +24,7 @@ type Query struct {
 	Tried []*Worker // that have had the request: they hide nobody who takes only what nobody else does
 	Rank  int       // 1 + the data-parallel rank that alone may take it, of an address that has it; 0 = any
 	Need  int       // tokens that it surely has: a worker of a shorter max_model_len is TooShort; 0 = not known
+	Waits bool      // it may wait for a worker that is longer than all of the pool
 	Tied  bool      // only Bound can serve its session: Bound is never TooShort
 	Class uint8     // of the request's Dispatch
 	Spare bool      // it need not be served: nobody gets it who is only suspected of being up, or is not
@@ -62,6 +63,7 @@ type shot struct {
 	standing Standing
 	hidden   bool // the last pass has offered somebody, and not all that are up
 	adapter  bool // the model is a LoRA adapter
+	short    int  // the length of the longest worker that is too short
 	eased    bool // a worker has room: those with more prefill queued than MaxWait are offered too
 }
 
@@ -243,6 +245,7 @@ func (s *shot) fit(w *Worker, standing Standing) Standing {
 	case standing != Ready && standing != Held && standing != Crowded && standing != Panicked:
 	case s.Tied && w.id == s.Bound:
 	case w.listing.IsShorter(s.Model, s.Need):
+		s.short = max(s.short, w.listing.Length(s.Model))
 		return TooShort
 	}
 	return standing
@@ -257,17 +260,23 @@ func (s *shot) takeShort() {
 }
 
 // askOutside has workers added that may serve the request, if none of the pool may. They have the labels of its fence,
-// or may list its model.
+// or may list its model, or a longer one.
 func (s *shot) askOutside() {
 	ask := s.fleet.conf.Outside
-	if ask == nil || s.Only != nil || s.From != nil || s.standing != Lacking && s.standing != Fenced {
+	if ask == nil || s.Only != nil || s.From != nil {
 		return
 	}
-	want := Want{Fence: s.Fence}
-	if s.standing == Lacking {
-		want.Model = s.Model
+	want := Want{Fence: s.Fence, Model: s.Model}
+	switch s.standing {
+	case Fenced:
+		want.Model = ""
+	case TooShort:
+		want.Longer = s.short
+	case Lacking:
+	default:
+		return
 	}
-	if ask(want) {
+	if ask(want) && (s.standing != TooShort || s.Waits) {
 		s.standing = Starting
 	}
 }

@@ -187,7 +187,8 @@ func (c *Choice) keepWeights() {
 // query describes the request to the fleet.
 func (c *Choice) query() worker.Query {
 	q := worker.Query{Model: c.prompt.Model, Fence: c.ask.Fence, At: c.at, Rank: c.ask.Rank, Need: c.need(), Wide: c.wide,
-		Only: c.only, Class: c.ask.Class, Tied: c.stay.tied(&c.ask), Half: c.ask.Leg == Prefill, Count: &c.fleet.count}
+		Waits: c.ask.Patient, Only: c.only, Class: c.ask.Class, Tied: c.stay.tied(&c.ask),
+		Half: c.ask.Leg == Prefill, Count: &c.fleet.count}
 	q.Spare, q.From = q.Half && !c.ask.Needed, c.ask.From
 	c.narrow(&q)
 	if c.pool.Workers.BoundsKV() {
