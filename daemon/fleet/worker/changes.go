@@ -286,8 +286,10 @@ func (f *fleet) turnIn(w *Worker, rest judge.Rest, keeps bool, now time.Duration
 func (f *fleet) drain(id string, on bool, now time.Duration) bool {
 	e := f.at(id)
 	if e == nil {
+		was := f.early[id]
+		delete(f.early, id)
 		if !on || f.conf.Outside == nil || !f.conf.Outside(Want{ID: id}) {
-			return false
+			return was && !on
 		}
 		f.early[id] = true
 		return true

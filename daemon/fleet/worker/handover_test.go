@@ -157,3 +157,28 @@ func TestLostHandovers(t *testing.T) {
 		t.Error("a hand-over that succeeds ends it")
 	}
 }
+
+// TestDrainBeforeItIsAdded: a worker that is drained while the pool does not use it is added for that, and is drained
+// then, unless it has been put back meanwhile. One that nobody knows is not drained.
+func TestDrainBeforeItIsAdded(t *testing.T) {
+	all := specs(3)
+	p := upPoolOf(Config{Workers: all[:1], Outside: func(w Want) bool { return w.ID != "w9" }})
+	f := func(id string, on, want bool) {
+		t.Helper()
+		if got := p.Drain(id, on, p.after(1)); got != want {
+			t.Errorf("drain of %s, %t: %t; want %t", id, on, got, want)
+		}
+	}
+	f("w9", true, false)
+	f("w1", false, false)
+	f("w1", true, true)
+	f("w2", true, true)
+	f("w2", false, true)
+	f("w2", false, false)
+	p.Update(all, p.after(2))
+	for i, want := range []bool{false, true, false} {
+		if s := p.Stats(p.after(2))[i]; s.Drained != want {
+			t.Errorf("%s is drained: %t; want %t", s.ID, s.Drained, want)
+		}
+	}
+}
