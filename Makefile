@@ -137,7 +137,8 @@ signs: build ## the judge at 10,000 random fleets; what may speak against a work
 	go test -tags $(TAGS) -timeout 1h -run 'TestJudge$$' ./daemon/request/exchange -fleets 10000
 	@testdata/run trials/signs -bin bin/warmpath $(SIGNS)
 
-pairs: build ## 10,000 random requests to prefillers and decoders of each engine and connector, with failures: a line each; PAIRS='-connector REGEXP' for some
+pairs: build ## each event at each moment of a pair's life; 10,000 random requests to prefillers and decoders of each engine and connector, with failures: a line each; PAIRS='-connector REGEXP' for some
+	go test -tags $(TAGS) -vet=off -timeout 30m -run 'TestLifeOfAPair$$' ./daemon -lives
 	@testdata/run trials/pairs -bin bin/warmpath $(PAIRS)
 
 rolling: build ## eight workers replaced one by one under agents' load, with and without a hand-over: a JSON line each; ROLLING='-seed 2'

@@ -58,12 +58,12 @@ var lifeEvents = []lifeEvent{
 // blamed, no KV stays at a prefiller, nothing of the request is held, and the next client has its answer.
 func TestLifeOfAPair(t *testing.T) {
 	t.Parallel()
-	places := make(chan struct{}, 16)
+	places := make(chan struct{}, 8) // more cells at a time leave each too little of the processor to be judged
 	var cells sync.WaitGroup
 	for x, connector := range pair.Connectors() {
-		c, one := pair.Connector(connector), 8
+		c, one := pair.Connector(connector), 16
 		if c.Pins() {
-			one = 2
+			one = 4
 		}
 		for y, at := range moments {
 			for z, e := range lifeEvents {
