@@ -48,7 +48,7 @@ func TestContractIsWhole(t *testing.T) {
 			continue
 		}
 		for _, r := range []reflect.Type{reflect.TypeFor[abi.Header](), reflect.TypeFor[abi.Row](), reflect.TypeFor[abi.Outcome](),
-			reflect.TypeFor[abi.KVEvent](), reflect.TypeFor[abi.Holder](), reflect.TypeFor[abi.Tier]()} {
+			reflect.TypeFor[abi.KVEvent](), reflect.TypeFor[abi.Talk](), reflect.TypeFor[abi.Holder](), reflect.TypeFor[abi.Tier]()} {
 			for _, f := range reflect.VisibleFields(r) {
 				if place := fmt.Sprintf("// %d: ", f.Offset); !has(text, snake(f.Name), place) {
 					t.Errorf("%s: %s.%s is missing at %d", l.file, r.Name(), f.Name, f.Offset)
@@ -83,7 +83,7 @@ func TestWIT(t *testing.T) {
 		reflect.Float32: "f32", reflect.Float64: "f64"}
 	var want []string
 	for _, r := range []reflect.Type{reflect.TypeFor[abi.Header](), reflect.TypeFor[abi.Row](), reflect.TypeFor[abi.Outcome](),
-		reflect.TypeFor[abi.KVEvent](), reflect.TypeFor[abi.Holder](), reflect.TypeFor[abi.Tier]()} {
+		reflect.TypeFor[abi.KVEvent](), reflect.TypeFor[abi.Talk](), reflect.TypeFor[abi.Holder](), reflect.TypeFor[abi.Tier]()} {
 		want = append(want, "record "+strings.ReplaceAll(snake(r.Name()), "_", "-"))
 		for i := range r.NumField() {
 			f := r.Field(i)
