@@ -161,9 +161,9 @@ func (in *instance) notify(n notice) error {
 	return in.bounded(f, in.program.fuel, in.program.pickTime, n.export)
 }
 
-// plan calls wp_plan with as many conversations at a time as fit into the frame, and returns them as the guest leaves
-// them.
-func (in *instance) plan(talks []abi.Talk) (planned []abi.Talk, err error) {
+// plan calls wp_plan with as many conversations at a time as fit into the frame, and returns their values as the guest
+// leaves them.
+func (in *instance) plan(talks []abi.Talk) (values []float64, err error) {
 	room := in.program.layout.FrameSize(in.room) / abi.TalkSize
 	for part := range slices.Chunk(talks, room) {
 		b := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(part))), len(part)*abi.TalkSize)
@@ -172,10 +172,10 @@ func (in *instance) plan(talks []abi.Talk) (planned []abi.Talk, err error) {
 		}
 		area, _ := in.mem.Read(in.base, uint32(len(b))) // notify wrote it, and memories never shrink
 		for ; len(area) > 0; area = area[abi.TalkSize:] {
-			planned = append(planned, abi.Talk{Value: math.Float64frombits(binary.LittleEndian.Uint64(area))})
+			values = append(values, math.Float64frombits(binary.LittleEndian.Uint64(area)))
 		}
 	}
-	return planned, nil
+	return values, nil
 }
 
 // bounded runs f on in.stack within fuel and limit.

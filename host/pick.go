@@ -162,14 +162,14 @@ func (s *Strategy) Plan(talks []abi.Talk) bool {
 	if sl == nil {
 		return false
 	}
-	planned, err := sl.in.plan(talks)
+	values, err := sl.in.plan(talks)
 	if err != nil {
 		s.replace(sl, err)
 		return false
 	}
 	s.give(sl)
 	for i := range talks {
-		talks[i].Value = planned[i].Value
+		talks[i].Value = values[i]
 	}
 	return true
 }

@@ -251,8 +251,7 @@ func (p *Pool) KVEvents(slot uint32, events []abi.KVEvent, at time.Time) {
 // rank has the pool's strategy, or a filter before it, set the values of conversations that may move.
 func (p *Pool) rank(talks []abi.Talk) bool {
 	for i := range talks {
-		n := float64(talks[i].Tokens)
-		talks[i].Seconds = float32(n * (p.Workers.C1() + p.Workers.C2()*n/2))
+		talks[i].Seconds = float32(p.Workers.Estimate(int(talks[i].Tokens), 0))
 	}
 	return slices.ContainsFunc(p.Strategy.Strategy().Chain(), func(s *host.Strategy) bool { return s.Plan(talks) })
 }
