@@ -74,8 +74,12 @@ const (
 )
 
 // unbegun is the work of others, in seconds at least, behind which a prefiller has surely not begun with a prompt. An
-// engine computes several prompts of its queue in one step.
-const unbegun = .25
+// engine computes several prompts of its queue in one step. Where an error would end the engine, the estimate has to be
+// wrong by more.
+const (
+	unbegun      = .25
+	unbegunFatal = 1
+)
 
 // abandon drops a leg that nobody waits for, now or once an answer to another prompt shows that the prefiller has not
 // begun with this one. A router that has waited for the processor knows nothing of that: answers that came meanwhile
@@ -110,7 +114,11 @@ const dropAgain = 20 * time.Millisecond
 // engine when a request is ended while KV is stored (vllm 43226). So at these two a leg goes on once it may have begun.
 func (l *leg) drop() {
 	a := l.inner.Under()
-	free := !l.begins || a == nil || a.Trip.Ahead(time.Now()) > unbegun
+	ahead := unbegun
+	if !l.req.Pool.Pairing.Connector.Pins() {
+		ahead = unbegunFatal
+	}
+	free := !l.begins || a == nil || a.Trip.Ahead(time.Now()) > ahead
 	if l.state.CompareAndSwap(legChosen, legDropped) || free && l.state.CompareAndSwap(legSent, legDropped) {
 		l.cancel(message.ErrClientGone)
 	}
@@ -215,7 +223,7 @@ func (l *leg) send() []byte {
 	defer close(l.ended)
 	l.limit = route.Prefills(l.choice)
 	if !l.begins {
-		l.limit.BeSure()
+		l.limit.BeSure(l.req.Pool.HeaderTimeout)
 	}
 	l.clock, l.sent = time.AfterFunc(l.limit.Limit, l.miss), time.Now()
 	defer l.clock.Stop()

@@ -378,6 +378,9 @@ func (p *Pairing) Stop(why *attempt.Failure) {
 	case p.Connector.Within() && p.first.failed.Load():
 		s.Result, s.Why = string(journal.PrefillFailed), s.Prefiller+": "+string(journal.Timeout)
 		p.req.Journal.Prefilled(p.req.In, p.req.Pool, journal.PrefillFailed, s.Why)
+		if p.first.trip.WorksOn(p.first.sent) {
+			p.req.Pool.Workers.HandoverLost(p.first.by, p.decoder, time.Now())
+		}
 	case p.first.failed.Load(): // the leg counts it
 		s.Result = string(journal.PrefillFailed)
 	case s.Result == string(journal.PrefillDone), s.Result == string(journal.PrefillBegun):

@@ -58,7 +58,7 @@ func (p *Pairing) End() {
 // hold counts the prompt at the prefiller, which gets it from somebody else.
 func (l *leg) hold() bool {
 	l.limit = route.Prefills(l.choice)
-	l.limit.BeSure()
+	l.limit.BeSure(l.req.Pool.HeaderTimeout)
 	now := time.Now()
 	to, ok := l.choice.Next(now)
 	l.held = ok && l.choice.Send(&l.trip, to, nil, now)
@@ -72,12 +72,21 @@ func (l *leg) hold() bool {
 	return l.held
 }
 
-// watch calls lost if the prefiller hangs. Of an answer in one piece nothing shows when its prompt was computed: after
-// a while the prefiller gets a prompt of one word behind it, unless it shows otherwise that it works on.
+// watch calls lost if the prefiller hangs, or if a stream has not begun in time. The latter may be the decoder's fault, so
+// half of that time is given to a prompt of one word, which the prefiller gets behind the other one. An answer in one
+// piece does not show when its prompt was computed: its prefiller gets the word after a while, unless it shows otherwise
+// that it works on.
 func (l *leg) watch(lost func()) {
 	l.sent = time.Now()
 	if l.streams {
-		l.clock = time.AfterFunc(l.limit.Limit, lost)
+		l.clock = time.AfterFunc(l.limit.Limit/2, func() {
+			l.sound(l.sent)
+			select {
+			case <-l.ctx.Done():
+			case <-time.After(time.Until(l.sent.Add(l.limit.Limit))):
+				lost()
+			}
+		})
 		return
 	}
 	l.clock = time.AfterFunc(soundAfter, func() {
@@ -116,7 +125,7 @@ func (l *leg) sound(since time.Time) bool {
 	}
 	defer resp.Close()
 	l.trip.Flow(time.Now())
-	if since == l.sent {
+	if since == l.sent && !l.streams {
 		l.limit.Took(time.Since(since))
 	}
 	return true

@@ -97,10 +97,11 @@ func Prefills(c *Choice) Prefilling {
 // leastExpected bounds the seconds by which times are divided.
 const leastExpected = 1e-3
 
-// BeSure sets the limit for a prompt that cannot go on when it is given up, so that nothing would be learnt of it.
-func (x *Prefilling) BeSure() {
+// BeSure sets the limit for a prompt that cannot go on when it is given up, so that nothing would be learnt of it. Its
+// request has that long until the first byte of its answer.
+func (x *Prefilling) BeSure(timeout time.Duration) {
 	if x.blind {
-		x.Limit = max(x.Limit, blindPatience)
+		x.Limit = max(x.Limit, min(blindPatience, timeout/2))
 	}
 }
 

@@ -40,16 +40,20 @@ func TestPatience(t *testing.T) {
 	f("one takes twice as long", .6, .7, at(9, 5))
 }
 
-// TestPrefilling: a prompt that cannot go on is waited for while nothing is known. One that was given up counts for no more
-// than twice the limit.
+// TestPrefilling: a prompt that cannot go on is waited for while nothing is known, for half of the time that its request
+// has. One that was given up counts for no more than twice the limit.
 func TestPrefilling(t *testing.T) {
 	x := Prefilling{pool: new(Pool), Limit: time.Second, by: [measures]float64{1, .5, 1}, blind: true}
-	x.BeSure()
-	if x.Limit != blindPatience {
-		t.Errorf("%v; want %v", x.Limit, blindPatience)
+	for timeout, want := range map[time.Duration]time.Duration{time.Minute: blindPatience, 8 * time.Second: 4 * time.Second,
+		time.Second: time.Second} {
+		x.Limit = time.Second
+		x.BeSure(timeout)
+		if x.Limit != want {
+			t.Errorf("header_timeout %v: %v; want %v", timeout, x.Limit, want)
+		}
 	}
 	x.Limit, x.blind = time.Second, false
-	x.BeSure()
+	x.BeSure(time.Minute)
 	x.Took(time.Minute)
 	if by := x.pool.patience.by; by[0].mean != 2 || by[1].mean != 4 || x.Limit != time.Second {
 		t.Errorf("limit %v, means %+v; want 2 s of what took a minute", x.Limit, by)

@@ -20,6 +20,7 @@ const pairThreshold = 32
 // duo is a prefiller and a decoder, two real engines with one connector between them.
 type duo struct {
 	connector string // nixl, lmcache, or folder: vLLM's ExampleConnector over a folder that both have
+	binary    string // of the router
 	setup     setup
 	ports     []int // prefiller, decoder, router, its admin port, and two for the connector
 	p, d      *vllm
@@ -181,16 +182,22 @@ func (x *duo) open(ctx context.Context, binary string) (err error) {
 			return err
 		}
 	}
-	legs := x.connector
+	x.binary = binary
+	x.router, err = x.route(ctx, settings{name: x.connector, port: x.ports[2], admin: x.ports[3]})
+	return err
+}
+
+// route starts a router in front of the two.
+func (x *duo) route(ctx context.Context, s settings) (*router, error) {
+	s.workers, s.connector = []*vllm{x.p, x.d}, x.connector
 	if !x.names() {
-		legs = "lmcache" // the prefill, then the request as it came
+		s.connector = "lmcache" // the prefill, then the request as it came
 	}
-	x.router, err = serve(binary, x.setup.dir, settings{name: x.connector, port: x.ports[2], admin: x.ports[3],
-		workers: []*vllm{x.p, x.d}, connector: legs})
+	r, err := serve(x.binary, x.setup.dir, s)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return x.router.up(ctx, []*vllm{x.p, x.d})
+	return r, r.up(ctx, s.workers)
 }
 
 // names reports whether the decoder is told whose KV it reads, and does not find it by the prompt.
@@ -378,10 +385,19 @@ func (x *duo) checkKilled(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%s; %d were split", figure, split), err
 }
 
-// checkDecoderKilled: a decoder that is killed under load costs no client an answer of which nothing had come. The
-// prefiller answers what comes afterwards.
+// checkDecoderKilled: with prefillers_answer, a decoder that is killed under load costs no client an answer of which
+// nothing had come. The prefiller answers what comes afterwards.
 func (x *duo) checkDecoderKilled(ctx context.Context) (string, error) {
-	load := startLoad(ctx, x.router.client, 4)
+	ports, err := freePorts(2)
+	if err != nil {
+		return "", err
+	}
+	r, err := x.route(ctx, settings{name: x.connector + "-answers", port: ports[0], admin: ports[1], answers: true})
+	if err != nil {
+		return "", err
+	}
+	defer r.kill()
+	load := startLoad(ctx, r.client, 4)
 	time.Sleep(5 * time.Second)
 	killed := time.Now()
 	x.d.kill()

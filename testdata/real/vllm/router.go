@@ -31,6 +31,7 @@ type settings struct {
 	budget      time.Duration // of asking a worker for a prompt's ids
 	workers     []*vllm
 	connector   string // the first worker computes prompts for the others; "" = each does both
+	answers     bool   // it gives answers too
 	pool, more  string // lines of the pool, and others behind all tables
 }
 
@@ -50,8 +51,8 @@ func (c *settings) text(dir string) string {
 		fmt.Fprintf(&b, "tokens = { budget = %q }\n", c.budget)
 	}
 	if c.connector != "" {
-		fmt.Fprintf(&b, "[pools.disaggregation]\nconnector = %q\nthreshold = %d\n", c.connector,
-			pairThreshold)
+		fmt.Fprintf(&b, "[pools.disaggregation]\nconnector = %q\nthreshold = %d\nprefillers_answer = %v\n", c.connector,
+			pairThreshold, c.answers)
 	}
 	for i, w := range c.workers {
 		fmt.Fprintf(&b, "\n[[pools.workers]]\nid = %q\nurl = %q\n", w.id, w.url)
