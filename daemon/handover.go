@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/adapt"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/relocate"
 )
@@ -30,6 +29,7 @@ type leaving struct {
 	moves map[string]moves // by the worker's id
 
 	// Of rebalance alone: what it saw the last time.
+	from    *setup          // drained is of
 	drained map[string]bool // the configured workers, and whether they are drained
 	takers  []string        // those that take requests; nil = it has not looked
 }
@@ -217,9 +217,32 @@ func (p *pool) rebalance(now time.Time) {
 	if p.route.Book.Wished(now) && !p.leaving.fulfils.Swap(true) {
 		p.running.Go(p.fulfil)
 	}
-	drained := map[string]bool{}
-	for _, s := range adapt.Specs(&p.set.Load().conf) {
-		drained[s.ID] = s.Drain
+	l := &p.leaving
+	if set := p.set.Load(); set != l.from {
+		p.compare(set, now)
+	}
+	takers := p.route.Workers.Takers(now)
+	for _, id := range takers {
+		if l.takers == nil || slices.Contains(l.takers, id) {
+			continue
+		}
+		if l.busy() { // their moves fill it too
+			takers = slices.DeleteFunc(takers, func(other string) bool { return other == id })
+			break
+		}
+		if plan := p.route.Book.Join(id, now, now.Add(joinTime)); plan != nil {
+			p.begin(id, joinTime, plan)
+		}
+	}
+	l.takers = takers
+}
+
+// compare begins the moves away from workers that a new configuration drains or no longer has. One that only leaves the
+// router's subset keeps its conversations.
+func (p *pool) compare(set *setup, now time.Time) {
+	drained := make(map[string]bool, len(set.all))
+	for i := range set.all {
+		drained[set.all[i].ID] = set.all[i].Drain
 	}
 	l := &p.leaving
 	for id, drains := range drained {
@@ -236,21 +259,7 @@ func (p *pool) rebalance(now time.Time) {
 			}
 		}
 	}
-	l.drained = drained
-	takers := p.route.Workers.Takers(now)
-	for _, id := range takers {
-		if l.takers == nil || slices.Contains(l.takers, id) {
-			continue
-		}
-		if l.busy() { // their moves fill it too
-			takers = slices.DeleteFunc(takers, func(other string) bool { return other == id })
-			break
-		}
-		if plan := p.route.Book.Join(id, now, now.Add(joinTime)); plan != nil {
-			p.begin(id, joinTime, plan)
-		}
-	}
-	l.takers = takers
+	l.from, l.drained = set, drained
 }
 
 // busy reports whether conversations move.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/admin/operator"
 	"github.com/warmpath/warmpath/daemon/lab/redistest"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
 // subsetIs waits until the router uses n workers that are in a state, and returns them.
@@ -220,4 +221,29 @@ func TestSubsetWithCanaries(t *testing.T) {
 		b := do(t, "GET", "http://"+r.AdminAddr()+"/api/v1/shadows", "").body
 		return json.Unmarshal([]byte(b), &pools) == nil && len(pools) == 1 && uint64(pools[0].Shadows[0].Seen) == seen
 	})
+}
+
+// TestSubsetKeepsConversations: a worker that leaves the subset alone keeps its conversations, as other routers use it.
+func TestSubsetKeepsConversations(t *testing.T) {
+	t.Parallel()
+	urls := sims(t, 3, vllmsim.Config{}).URLs()
+	r := start(t, withHandOver("prefixaware", urls...), 3)
+	twoTurns(t, r, 9)
+	p := r.state.Load().pools[0]
+	moved := func() bool {
+		return len(p.Moving()) > 0 || r.metric(`warmpath_conversation_moves_total{pool="main",result="moved"}`) > 0
+	}
+	const look = 1500 * time.Millisecond // it looks once a second
+	time.Sleep(look)
+	outside := *p.set.Load()
+	outside.conf.Workers = outside.all[1:]
+	p.set.Store(&outside)
+	time.Sleep(look)
+	if moved() {
+		t.Error("conversations move away from a worker that has left the subset alone")
+	}
+	gone := outside
+	gone.all = outside.all[1:]
+	p.set.Store(&gone)
+	eventually(t, "the conversations of the worker that has gone move", moved)
 }
