@@ -26,13 +26,14 @@ var everyLife = flag.Bool("lives", false, "TestLifeOfAPair: every cell of each c
 
 const prefiller, decoder = "prefiller", "decoder"
 
-// life is a pool of two prefillers and two decoders, to which something happens at one moment.
+// life is a pool of two prefillers and two decoders, or of one of each, to which something happens at one moment.
 type life struct {
 	*running
 	e        *pairOfEngines
 	at       string
 	event    lifeEvent
 	stream   bool
+	lone     bool   // it has one of each
 	list     string // workers_file
 	workers  map[string]*lifeWorker
 	once     sync.Once
@@ -63,11 +64,11 @@ func (l *life) start(t *testing.T, c pair.Connector) {
 	l.roles = map[string]*atomic.Pointer[lifeWorker]{prefiller: {}, decoder: {}}
 	dir := t.TempDir()
 	l.workers, l.list = map[string]*lifeWorker{}, filepath.Join(dir, "workers.toml")
-	for _, id := range []string{"p1", "p2"} {
-		l.add(id, l.e.prefill)
-	}
-	for _, id := range []string{"d1", "d2"} {
-		l.add(id, l.e.decode)
+	l.add("p1", l.e.prefill)
+	l.add("d1", l.e.decode)
+	if !l.lone {
+		l.add("p2", l.e.prefill)
+		l.add("d2", l.e.decode)
 	}
 	l.roles[prefiller].Store(l.workers["p1"])
 	l.roles[decoder].Store(l.workers["d1"])
@@ -81,7 +82,7 @@ func (l *life) start(t *testing.T, c pair.Connector) {
 	toml = strings.NewReplacer("health_interval = \"100ms\"", "health_interval = \"500ms\"", "scrape_interval = \"100ms\"",
 		"scrape_interval = \"2s\"").Replace(toml)
 	l.running = start(t, toml+fmt.Sprintf("slow_start = \"0s\"\nheader_timeout = \"2s\"\nworkers_file = %q\n[pools.disaggregation]\n"+
-		"connector = %q\nrule = \"threshold\"\nthreshold = 200\nbootstrap_port = %s\n", l.list, c, at.Port()), 4)
+		"connector = %q\nrule = \"threshold\"\nthreshold = 200\nbootstrap_port = %s\n", l.list, c, at.Port()), len(l.workers))
 }
 
 func (l *life) add(id string, play http.HandlerFunc) *lifeWorker {

@@ -73,3 +73,35 @@ func TestAPrefillerIsReplaced(t *testing.T) {
 		}
 	}
 }
+
+// TestPrefillersAlone: a pool whose decoders are scaled to zero holds its requests for them, as wait_empty says. Without
+// that the client is told that no worker is up, and nothing of keys.
+func TestPrefillersAlone(t *testing.T) {
+	t.Parallel()
+	l := &life{lone: true}
+	l.start(t, pair.NIXL)
+	l.listWorkers("d1")
+	l.reload()
+	ask := func() seen {
+		return do(t, "POST", "http://"+l.Addr()+"/v1/completions", `{"model":"sim","max_tokens":9,"prompt":"hello"}`)
+	}
+	if s := ask(); s.status != 503 || !strings.Contains(s.body, `"no_worker"`) {
+		t.Errorf("%d %s; want 503, no_worker", s.status, s.body)
+	}
+	text, err := os.ReadFile(l.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, l.file, string(text)+"[pools.queue]\nwait_empty = \"20s\"\n")
+	l.reload()
+	answer := make(chan seen)
+	go func() { answer <- ask() }()
+	eventually(t, "the request waits", func() bool {
+		return l.metric("warmpath_queue_depth") == 1
+	})
+	l.listWorkers()
+	l.reload()
+	if s := <-answer; s.status != 200 {
+		t.Errorf("%d %s, %v", s.status, s.body, s.err)
+	}
+}

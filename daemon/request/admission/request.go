@@ -353,10 +353,12 @@ func (r *Request) LacksWorkers(v route.Verdict) bool {
 
 // Known returns a verdict as the client gets it. A worker without a health check is no worker yet. A model that the
 // pool names and no worker has is one whose workers are away, and not a client's mistake; and so is one to which an
-// alias with a fallback leads.
+// alias with a fallback leads. A pool that has prefillers alone waits for decoders.
 func (r *Request) Known(v route.Verdict) route.Verdict {
-	if v == route.Unheard || v == route.UnknownModel &&
-		(r.Pool.Patterns.Names(r.Read.Req.Model) || r.Alias.After(names.Down) != nil) {
+	switch {
+	case v == route.Unheard, v == route.UnknownModel &&
+		(r.Pool.Patterns.Names(r.Read.Req.Model) || r.Alias.After(names.Down) != nil),
+		v == route.Fenced && len(r.In.Caller.Workers) == 0 && !r.Own() && !r.WantsWeights() && !NeedsWhole(r):
 		return route.NoWorker
 	}
 	return v

@@ -72,10 +72,10 @@ func (l *leg) hold() bool {
 	return l.held
 }
 
-// watch calls lost if the prefiller hangs, or if a stream has not begun in time. The latter may be the decoder's fault, so
-// half of that time is given to a prompt of one word, which the prefiller gets behind the other one. An answer in one
-// piece does not show when its prompt was computed: its prefiller gets the word after a while, unless it shows otherwise
-// that it works on.
+// watch calls lost if the prefiller hangs, or if a stream has not begun in time. The latter may be the decoder's fault,
+// so half of that time is given to a prompt of one word, which the prefiller gets behind the other one. An answer in
+// one piece does not show when its prompt was computed: its prefiller gets the word after a while, unless it shows
+// otherwise that it works on.
 func (l *leg) watch(lost func()) {
 	l.sent = time.Now()
 	if l.streams {
