@@ -83,6 +83,7 @@ type pluginReport struct {
 // pluginCost is the cost of a decision on a fleet.
 type pluginCost struct {
 	Workers int   `json:"workers"`
+	Rows    int   `json:"rows"` // of them that the module saw: fewer if it wants candidates alone
 	Fuel    int64 `json:"fuel"`
 	NS      int64 `json:"ns"`    // the median of some hundred decisions, on this machine
 	Chose   int   `json:"chose"` // of these, those that chose a worker: the figures are theirs, or of all if none did
@@ -92,7 +93,11 @@ func (r *pluginReport) print(w io.Writer, file string) error {
 	var cost, reasons []string
 	var notes strings.Builder
 	for _, f := range r.Fleets {
-		cost = append(cost, fmt.Sprintf("%d in %.1f us (%d workers)", f.Fuel, float64(f.NS)/1000, f.Workers))
+		fleet := fmt.Sprint(f.Workers, " workers")
+		if f.Rows < f.Workers {
+			fleet += fmt.Sprintf(", rows of %d", f.Rows)
+		}
+		cost = append(cost, fmt.Sprintf("%d in %.1f us (%s)", f.Fuel, float64(f.NS)/1000, fleet))
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Reasons)) {
 		reasons = append(reasons, fmt.Sprintf("%s (%d %%)", name, (100*r.Reasons[name]+r.Decisions/2)/max(r.Decisions, 1)))
@@ -208,13 +213,23 @@ func (r *pluginReport) decide(s *host.Strategy, wish pluginWish, labels []string
 	return r.endure(s, frame, cmp.Or(wish.most, maxDecisions))
 }
 
+// Of a fleet of more than few workers a module that wants candidates sees about so many rows.
+const (
+	few        = 32
+	candidates = 50
+)
+
 // costOf measures decisions on the frame's fleet. It does not time the first one, which may ask for
 // a larger frame, and skips decisions that choose no worker, which may not have looked at any.
 func costOf(s *host.Strategy, frame *host.Frame) (pluginCost, error) {
 	workers := len(frame.Rows)
-	c := pluginCost{Workers: workers}
+	if s.Wants(abi.WantCandidates) && workers > few {
+		frame.Rows, frame.WorkerIDs = frame.Rows[:min(workers, candidates)], frame.WorkerIDs[:min(workers, candidates)]
+		frame.Header.LeftOut = uint32(workers - len(frame.Rows))
+	}
+	c := pluginCost{Workers: workers, Rows: len(frame.Rows)}
 	if s.Wants(abi.WantPair) {
-		setRoles(frame, workers/2)
+		setRoles(frame, len(frame.Rows)/2)
 	}
 	var chose, all []time.Duration
 	var fuel int64
