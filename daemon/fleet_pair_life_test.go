@@ -39,6 +39,7 @@ type lifeEvent struct {
 
 var lifeEvents = []lifeEvent{
 	{"client leaves", "", func(l *life, _ *lifeWorker) { l.leave() }},
+	{"restarts", prefiller, (*life).restart}, {"restarts", decoder, (*life).restart},
 	{"dies", prefiller, (*life).die}, {"hangs", prefiller, (*life).hang}, {"freezes", prefiller, (*life).freeze},
 	{"says 500", prefiller, says(500)}, {"says 503", prefiller, says(503)},
 	{"says 429", prefiller, says(429)}, {"says 529", prefiller, says(529)},
@@ -165,7 +166,7 @@ func (l *life) ends(s seen) bool {
 	whole := s.status == 200 && s.err == nil && strings.Contains(s.body, `"hi"`) && !strings.Contains(s.body, `"error"`) &&
 		strings.Contains(s.body, "[DONE]") == l.stream
 	late := (l.event.to == decoder || l.starved.Load()) && (l.event.name == "hangs" || l.event.name == "freezes")
-	return whole || l.refuses(s) || out && l.event.name == "dies" && (s.err != nil || s.status >= 500) ||
+	return whole || l.refuses(s) || out && (l.event.name == "dies" || l.event.name == "restarts") && (s.err != nil || s.status >= 500) ||
 		late && s.status == 504 && strings.Contains(s.body, "worker_timeout")
 }
 

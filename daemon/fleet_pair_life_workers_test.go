@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -162,6 +163,23 @@ func (l *life) die(w *lifeWorker) {
 	l.e.mu.Lock()
 	defer l.e.mu.Unlock()
 	maps.DeleteFunc(l.e.kept, func(id, _ string) bool { return strings.HasSuffix(id, "@"+w.Listener.Addr().String()) })
+}
+
+// restart has it die, and another process serve at its address soon, without its KV.
+func (l *life) restart(w *lifeWorker) {
+	l.die(w)
+	time.AfterFunc(300*time.Millisecond, func() {
+		w.CloseClientConnections()
+		next, err := net.Listen("tcp", w.Listener.Addr().String())
+		if err != nil {
+			l.e.t.Error(err)
+			return
+		}
+		w.dead.Store(false)
+		twin := &http.Server{Handler: l.serve(w)}
+		l.e.t.Cleanup(func() { _ = twin.Close() })
+		go func() { _ = twin.Serve(next) }()
+	})
 }
 
 func (l *life) hang(w *lifeWorker) {
