@@ -193,3 +193,50 @@ func TestNoRegistrationIsLostInAnUpgrade(t *testing.T) {
 	release()
 	r.order(200, "POST", registerPath, `{"url": "http://127.0.0.1:3", "id": "b"}`)
 }
+
+// TestARegisteredWorkerThatTheFileHas: a reload brings its id with another url, or its url with another id. Its next
+// registration says so, and it does not serve.
+func TestARegisteredWorkerThatTheFileHas(t *testing.T) {
+	t.Parallel()
+	toml, urls := registers(t), sims(t, 3, vllmsim.Config{}).URLs()
+	r := start(t, toml, 0)
+	body := func(i int) string { return fmt.Sprintf(`{"url": %q, "id": "r%d", "ttl": "60s"}`, urls[i], i) }
+	for i := range 2 {
+		r.order(200, "POST", registerPath, body(i))
+	}
+	r.waitUp(2)
+	r.reloadWith(strings.Replace(toml, "workers = []\n", fmt.Sprintf("[[pools.workers]]\nurl = %q\nid = \"r0\"\n[[pools.workers]]\n"+
+		"url = %q\nid = \"other\"\n", urls[2], urls[1]), 1))
+	for i, want := range []string{"id: another worker", "worker other of pool main has it already"} {
+		if got := r.order(409, "POST", registerPath, body(i)); !strings.Contains(got, want) {
+			t.Errorf("%s; want %s", got, want)
+		}
+	}
+	r.reloadWith(toml) // the file has them no more
+	for i := range 2 {
+		if got := r.order(200, "POST", registerPath, body(i)); !strings.Contains(got, `"origin":"registered"`) {
+			t.Errorf("%s; want it registered", got)
+		}
+	}
+	r.waitUp(2)
+}
+
+// TestRegisteredOutsideOfTheSubset: workers that this router does not use are answered for, listed and removed too.
+func TestRegisteredOutsideOfTheSubset(t *testing.T) {
+	t.Parallel()
+	urls := sims(t, 5, vllmsim.Config{}).URLs()
+	r := start(t, withSubset(registers(t), "a", 2), 0)
+	for i, u := range urls {
+		if got := r.order(200, "POST", registerPath, fmt.Sprintf(`{"url": %q, "id": "r%d"}`, u, i)); !strings.Contains(got, u) {
+			t.Errorf("the answer to a registration: %s", got)
+		}
+	}
+	var list []operator.PoolWorker
+	if err := json.Unmarshal([]byte(r.order(200, "GET", registerPath, "")), &list); err != nil || len(list) != len(urls) ||
+		list[4].State != operator.Outside || list[4].Origin != "registered" {
+		t.Errorf("%v %+v", err, list)
+	}
+	for _, u := range urls {
+		r.order(200, "POST", "/remove_worker?url="+url.QueryEscape(u), "")
+	}
+}

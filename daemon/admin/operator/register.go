@@ -162,29 +162,40 @@ func (d *desk) enter(pool string, body []byte, prepare func(keys map[string]any)
 
 // poolWorkers returns the workers of a pool, "" for all pools.
 func (d *desk) poolWorkers(pool string) (list []PoolWorker, known bool) {
-	entries := d.all.Entries()
+	entries, found := d.all.Entries(), d.process.Found()
 	list = []PoolWorker{}
 	for _, p := range d.pools() {
 		if pool != "" && p.Name != pool {
 			continue
 		}
 		known = true
-		for _, st := range p.Workers.Stats(time.Now()) {
-			w := PoolWorker{Pool: p.Name, ID: st.Endpoint, URL: plainURL(st.URL), State: st.State.String(),
-				Role: st.Labels["role"], load: st.InFlight, up: st.Up}
-			if n := len(list); n > 0 && list[n-1].Pool == p.Name && list[n-1].ID == w.ID { // another rank
-				list[n-1].load += w.load
-				continue
-			}
+		used := map[string]int{} // places in list
+		add := func(w PoolWorker, url string) {
+			w.Pool, w.URL = p.Name, plainURL(url)
 			if p.Origin != nil {
-				w.Origin = p.Origin(st.URL)
+				w.Origin = p.Origin(url)
 			}
 			for i := range entries {
-				if e := &entries[i]; e.Pool == p.Name && e.Worker.URL == st.URL {
+				if e := &entries[i]; e.Pool == p.Name && e.Worker.ID == w.ID && e.Worker.URL == url {
 					w.TTL, w.Ends = e.TTL.Seconds(), e.Ends
 				}
 			}
+			used[w.ID] = len(list)
 			list = append(list, w)
+		}
+		for _, st := range p.Workers.Stats(time.Now()) {
+			if i, is := used[st.Endpoint]; is { // another rank
+				list[i].load += st.InFlight
+				continue
+			}
+			add(PoolWorker{ID: st.Endpoint, State: st.State.String(), Role: st.Labels["role"], load: st.InFlight, up: st.Up},
+				st.URL)
+		}
+		for _, w := range found[p.Name] {
+			if _, is := used[w.ID]; !is {
+				role, _ := strings.CutSuffix(w.RoleOf(), "both") // that is none
+				add(PoolWorker{ID: w.ID, State: Outside, Role: role}, w.URL)
+			}
 		}
 	}
 	return list, known

@@ -163,11 +163,15 @@ func (r *Register) Add(p Process, pool string, keys map[string]any, ttl time.Dur
 	e.Keys["id"] = e.Worker.ID
 	e.renew(now)
 	renewed, err := r.again(&e, now)
-	if renewed || err != nil {
+	if err != nil {
 		return e, err
 	}
-	if err := fits(&e, p.Found()); err != nil {
-		return Entry{}, err
+	found := p.Found()
+	if renewed && isFirst(&e, found[pool]) {
+		return e, nil
+	}
+	if err := fits(&e, found); err != nil || renewed { // the file may have got another one since
+		return e, err
 	}
 	if err := r.change(func(all []Entry) []Entry { return append(all, e) }); err != nil {
 		return Entry{}, err
@@ -213,6 +217,12 @@ func differences(a, b *Entry) (names []string) {
 		}
 	}
 	return names
+}
+
+// isFirst reports whether a registered worker is the first of its id among those of its pool: only that is used.
+func isFirst(e *Entry, all []conf.Worker) bool {
+	i := slices.IndexFunc(all, func(w conf.Worker) bool { return w.ID == e.Worker.ID })
+	return i >= 0 && all[i].URL == e.Worker.URL
 }
 
 // fits refuses a worker that is in the way of another.
