@@ -226,3 +226,44 @@ func TestWhatAPauseHoldsAgain(t *testing.T) {
 		}
 	}
 }
+
+// TestWorkersThatLeaveDuringAnOrder: a worker that is removed before its turn gets no call and counts for nothing. One that
+// is removed between two calls gets the rest, so that what it has goes on.
+func TestWorkersThatLeaveDuringAnOrder(t *testing.T) {
+	t.Parallel()
+	f := sims(t, 2, vllmsim.Config{DevMode: true})
+	r := &syncedFleet{start(t, registers(t), 0), f}
+	for i, u := range f.URLs() {
+		r.order(200, "POST", registerPath, fmt.Sprintf(`{"url": %q, "id": "w%d"}`, u, i+1))
+	}
+	r.waitUp(2)
+	done := make(chan operator.Ordered, 1)
+	go func() {
+		done <- r.each("&parallel=1", `{"update_info":{"seconds":20},"weight_version":"4"}`, "/pause?mode=keep", "/update_weights",
+			"/finish_weight_update", "/resume")
+	}()
+	eventually(t, "the first is paused", func() bool { return r.states() == "paused up" })
+	for _, id := range []string{"/w2", "/w1"} {
+		r.order(200, "DELETE", registerPath+id, "")
+	}
+	if o := <-done; len(o.Workers) != 1 || o.Workers[0].Worker != "w1" || o.Workers[0].Path != "/resume" {
+		t.Errorf("%+v", o)
+	}
+	if s := do(t, "GET", f.URLs()[0]+"/is_paused", ""); !strings.Contains(s.body, "false") {
+		t.Errorf("the worker that was removed in its turn: %d %s", s.status, s.body)
+	}
+}
+
+// TestAnOrderWhoseTimeIsOver: workers whose turn comes after its time get no call, and are not taken for paused.
+func TestAnOrderWhoseTimeIsOver(t *testing.T) {
+	t.Parallel()
+	r := newSyncedFleet(t, 3)
+	s := r.admin("POST", "/api/v1/pools/main/each?parallel=1&timeout=300ms&path=/pause&path=/update_weights", `{"update_info":{"seconds":60}}`)
+	var o operator.Ordered
+	if err := json.Unmarshal([]byte(s.body), &o); err != nil || s.status != 502 || !strings.Contains(o.Workers[2].Error, "it got no call") {
+		t.Errorf("%d %v %s", s.status, err, s.body)
+	}
+	if got := r.states(); got != "paused up up" {
+		t.Error(got)
+	}
+}

@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -18,6 +17,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 )
@@ -165,13 +165,13 @@ func addOrders(app *fiber.App, p Process, token *bearer) {
 		if err != nil {
 			return c.Status(fiber.StatusBadRequest).JSON(fiber.Map{"error": err.Error()})
 		}
-		name := c.Params("pool")
-		i := slices.IndexFunc(p.Pools(), func(p *Pool) bool { return p.Name == name })
+		name, pools := c.Params("pool"), p.Pools()
+		i := slices.IndexFunc(pools, func(p *Pool) bool { return p.Name == name })
 		if i < 0 {
 			return c.Status(fiber.StatusNotFound).JSON(fiber.Map{
 				"error": "there is no such pool; /api/v1/pools lists them"})
 		}
-		answer := send(p.Pools()[i], o)
+		answer := send(pools[i], o)
 		if !answer.OK {
 			c.Status(fiber.StatusBadGateway)
 		}
@@ -196,7 +196,7 @@ func readOrders(c *fiber.Ctx) (all []order, err error) {
 
 // readOrder reads ?path=/sleep%3Flevel=1&timeout=1m&at_most_down=0.25&parallel=2 and the body.
 func readOrder(c *fiber.Ctx, to string) (o order, err error) {
-	o = order{path: to, body: bytes.Clone(c.Body()), wait: orderTime}
+	o = order{path: to, body: append([]byte{}, c.Body()...), wait: orderTime}
 	path, query, _ := strings.Cut(o.path, "?")
 	o.query, _ = url.ParseQuery(query) // what it cannot read, the worker cannot either
 	known := false
@@ -250,7 +250,7 @@ func weightsAfter(path string, body []byte) worker.Weights {
 }
 
 // send sends the orders to each worker, whether it is up or not, and returns all answers. A worker that does not obey
-// one gets no more.
+// one gets no more. One that is removed before its turn gets none, and is left out; one that is removed later gets all.
 func send(pool *Pool, all []order) Ordered {
 	var to []worker.Stats // one of each process: ranks share theirs
 	o := &all[0]
@@ -259,7 +259,7 @@ func send(pool *Pool, all []order) Ordered {
 			to = append(to, s)
 		}
 	}
-	answer := Ordered{Pool: pool.Name, Outside: pool.Outside, OK: len(to) > 0, Workers: make([]WorkerOrdered, len(to))}
+	answer := Ordered{Pool: pool.Name, Outside: pool.Outside, Workers: make([]WorkerOrdered, len(to))}
 	for i := range all {
 		all[i].pool = pool
 		answer.Path = strings.TrimSpace(answer.Path + " " + all[i].path)
@@ -276,17 +276,22 @@ func send(pool *Pool, all []order) Ordered {
 		})
 	}
 	running.Wait()
-	for i := range answer.Workers {
-		answer.OK = answer.OK && answer.Workers[i].ok()
-	}
+	answer.Workers = slices.DeleteFunc(answer.Workers, func(w WorkerOrdered) bool { return w.Worker == "" })
+	answer.OK = len(answer.Workers) > 0 && !slices.ContainsFunc(answer.Workers, func(w WorkerOrdered) bool { return !w.ok() })
 	return answer
 }
 
-// sendTo sends the orders to one worker, and returns its last answer.
+// sendTo sends the orders to one worker, and returns its last answer. It returns none if the worker has been removed.
 func sendTo(ctx context.Context, all []order, to *worker.Stats) (w WorkerOrdered) {
-	began := time.Now()
+	began, ask := time.Now(), all[0].pool.Asking.To(to.URL)
+	switch {
+	case ask == nil:
+		return w
+	case ctx.Err() != nil:
+		return WorkerOrdered{Worker: to.Endpoint, Error: fmt.Sprintf("its turn did not come within %v: it got no call", all[0].wait)}
+	}
 	for i := range all {
-		w = all[i].sendTo(ctx, to)
+		w = all[i].sendTo(ctx, to, ask)
 		if len(all) > 1 {
 			w.Path = all[i].path
 		}
@@ -308,7 +313,7 @@ func (o *order) atOnce(n int) int {
 }
 
 // sendTo sends the order to one worker. If it obeys, the router knows it at once.
-func (o *order) sendTo(ctx context.Context, to *worker.Stats) (w WorkerOrdered) {
+func (o *order) sendTo(ctx context.Context, to *worker.Stats, ask epoch.Ask) (w WorkerOrdered) {
 	began := time.Now()
 	ended := o.pool.Workers.Order(to.Endpoint)
 	defer func() { ended(time.Now()) }()
@@ -318,7 +323,7 @@ func (o *order) sendTo(ctx context.Context, to *worker.Stats) (w WorkerOrdered) 
 		o.pool.Workers.Paused(to.Endpoint, began) // from now on: mode wait answers when its requests are through
 	}
 	o.pool.Workers.Updating(to.Endpoint, o.weights)
-	status, answer, err := o.pool.Asking.Order(ctx, to.URL, o.path, o.body, maxOrderAnswer)
+	status, answer, err := ask(ctx, o.path, o.body, maxOrderAnswer)
 	w = WorkerOrdered{Worker: to.Endpoint, Status: status, Answer: gate.Cut(string(answer)),
 		Seconds: time.Since(began).Seconds()}
 	switch {

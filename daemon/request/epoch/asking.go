@@ -72,30 +72,45 @@ var (
 
 // Post implements tokens.Fleet. It is a GET without a body.
 func (a *Asking) Post(ctx context.Context, to tokens.Target, path string, body []byte, limit int) (int, []byte, error) {
-	client := a.clients.Get(to.URL)
-	if client == nil {
+	ask := a.To(to.URL)
+	if ask == nil {
 		return 0, nil, ErrRemoved
 	}
-	header, method := []upstream.Field{{Name: "Accept-Encoding", Value: "identity"}}, "GET"
-	if body != nil {
-		header, method = append(header, upstream.Field{Name: "Content-Type", Value: "application/json"}), "POST"
+	return ask(ctx, path, body, limit)
+}
+
+// Ask posts a body to a path of one worker, or without one gets what is there, and returns the answer, of at most limit
+// bytes. A longer one is an error.
+type Ask func(ctx context.Context, path string, body []byte, limit int) (status int, answer []byte, err error)
+
+// To returns the Ask of the worker at a URL, which may be called after the worker was removed too; nil if it was before.
+func (a *Asking) To(url string) Ask {
+	client := a.clients.Get(url)
+	if client == nil {
+		return nil
 	}
-	if key := *a.key.Load(); key != "" {
-		header = append(header, upstream.Field{Name: "Authorization", Value: "Bearer " + key})
+	return func(ctx context.Context, path string, body []byte, limit int) (int, []byte, error) {
+		header, method := []upstream.Field{{Name: "Accept-Encoding", Value: "identity"}}, "GET"
+		if body != nil {
+			header, method = append(header, upstream.Field{Name: "Content-Type", Value: "application/json"}), "POST"
+		}
+		if key := *a.key.Load(); key != "" {
+			header = append(header, upstream.Field{Name: "Authorization", Value: "Bearer " + key})
+		}
+		resp, err := client.Do(ctx, &upstream.Request{Method: method, Path: path, Header: header, Body: body})
+		if err != nil {
+			return 0, nil, err
+		}
+		defer resp.Close()
+		text, err := ReadAnswer(resp, int64(limit)+1)
+		switch {
+		case err != nil:
+			return 0, nil, err
+		case len(text) > limit:
+			return 0, nil, errLong
+		}
+		return resp.Status, text, nil
 	}
-	resp, err := client.Do(ctx, &upstream.Request{Method: method, Path: path, Header: header, Body: body})
-	if err != nil {
-		return 0, nil, err
-	}
-	defer resp.Close()
-	answer, err := ReadAnswer(resp, int64(limit)+1)
-	switch {
-	case err != nil:
-		return 0, nil, err
-	case len(answer) > limit:
-		return 0, nil, errLong
-	}
-	return resp.Status, answer, nil
 }
 
 // answersHeld bounds what the answers of all pools' workers hold while they come, beside freeAnswer each. A worker may
