@@ -211,14 +211,15 @@ func (p *pool) rebalance(now time.Time) {
 			_, _, _, _ = p.handOver(id, until.Sub(now)) // the other one has said what is in the way, if anything is
 		}
 	}
-	if p.route.Book.Keeps() == 0 {
+	set := p.set.Load()
+	if p.route.Book.Keeps() == 0 && set.conf.Continue == 0 {
 		return
 	}
 	if p.route.Book.Wished(now) && !p.leaving.fulfils.Swap(true) {
 		p.running.Go(p.fulfil)
 	}
 	l := &p.leaving
-	if set := p.set.Load(); set != l.from {
+	if set != l.from {
 		p.compare(set, now)
 	}
 	takers := p.route.Workers.Takers(now)

@@ -1,8 +1,10 @@
 package daemon
 
 import (
+	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -219,5 +221,115 @@ func TestDeadWorkerIsLoggedOnce(t *testing.T) {
 		if n := len(lines.with(t, msg)); n < 1 || n > 2 {
 			t.Errorf("%q stands %d times for 4 streams", msg, n)
 		}
+	}
+}
+
+// asks sends a streamed request with header fields, and has cut called once with so many bytes of the answer. It returns
+// all of that, and the error of its end.
+func (r *running) asks(body string, n int, cut func(), header ...string) (text string, err error) {
+	r.t.Helper()
+	req, err := http.NewRequest("POST", "http://"+r.Addr()+continuable[0].path, strings.NewReader(body))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	begin := make([]byte, n)
+	if _, err := io.ReadFull(resp.Body, begin); err != nil {
+		r.t.Fatalf("%v: %s", err, begin)
+	}
+	cut()
+	rest, err := io.ReadAll(resp.Body)
+	return string(begin) + string(rest), err
+}
+
+// killBusy kills the workers that have requests.
+func (r *running) killBusy(workers []*vllmsim.Server) {
+	for i, w := range r.describe()[0].Workers {
+		if w.InFlight > 0 {
+			_ = workers[i].Kill()
+		}
+	}
+}
+
+// TestContinuedIsNoTurn: the rest of an answer is no further turn of its session.
+func TestContinuedIsNoTurn(t *testing.T) {
+	t.Parallel()
+	f := sims(t, 2, vllmsim.Config{ReplyTokens: 4000, Speed: 1})
+	log := filepath.Join(t.TempDir(), "access.log")
+	r := start(t, withServer(continues(settings("roundrobin", f.URLs()...)), fmt.Sprintf("access_log = %q", log)), 2)
+	if _, err := r.asks(continuable[0].body("What is the tide?", 80), 2000, func() { r.killBusy(f) }, "X-Session-Id", "s"); err != nil {
+		t.Error(err)
+	}
+	if r.metric("warmpath_continuations_total", `result="done"`) != 1 {
+		t.Errorf("not continued: %v", continuations(r))
+	}
+	if s := r.do("POST", "/v1/completions", hello, "X-Session-Id", "s"); s.status != 200 {
+		t.Errorf("%d %s", s.status, s.body)
+	}
+	eventually(t, "the lines", func() bool { return len(logged(t, log)) == 2 })
+	for i, line := range logged(t, log) {
+		if line["turn"] != float64(i+1) {
+			t.Errorf("turn %d is logged as %v", i+1, line["turn"])
+		}
+	}
+}
+
+// TestContinuedLate: the time in which the client wants the first token does not bound the wait for another worker, as
+// that token has come.
+func TestContinuedLate(t *testing.T) {
+	t.Parallel()
+	f := sims(t, 2, vllmsim.Config{ReplyTokens: 4000, Speed: 1})
+	r := start(t, withPool(continues(settings("roundrobin", f.URLs()...)), "max_in_flight = 1"), 2)
+	body, busy := continuable[0].body("What is the tide?", 100), make(chan error, 1)
+	text, err := r.asks(body, 1000, func() {
+		go func() {
+			_, err := readGotten("http://"+r.Addr(), continuable[0].path, continuable[0].body("Keep it busy.", 150), nil)
+			busy <- err
+		}()
+		eventually(t, "both are busy", func() bool { return r.metric("warmpath_worker_in_flight") == 2 })
+		_ = f[0].Kill()
+	}, "X-Slo-Ttft-Ms", "500")
+	if err != nil || !strings.HasSuffix(text, "data: [DONE]\n\n") || r.metric("warmpath_continuations_total", `result="done"`) != 1 {
+		t.Errorf("%v, %v: %.300s", err, continuations(r), text[max(0, len(text)-300):])
+	}
+	if err := <-busy; err != nil {
+		t.Errorf("the stream at the other worker: %v", err)
+	}
+}
+
+// TestFileDrainsStreams: other workers go on with the streams of a worker that workers_file drains, in a pool that keeps
+// no conversations too.
+func TestFileDrainsStreams(t *testing.T) {
+	t.Parallel()
+	f := sims(t, 2, vllmsim.Config{ReplyTokens: 4000, Speed: 1})
+	file := filepath.Join(t.TempDir(), "workers")
+	list := func(drained string) {
+		text := ""
+		for i, url := range f.URLs() {
+			id := fmt.Sprint("w", i+1)
+			text += fmt.Sprintf("[[workers]]\nurl = %q\nid = %q\ndrain = %t\n", url, id, id == drained)
+		}
+		write(t, file, text)
+	}
+	list("")
+	r := start(t, withPool(settings("roundrobin"), fmt.Sprintf("continue = 1\nworkers_file = %q", file)), 2)
+	time.Sleep(2 * time.Second) // both have been seen undrained
+	text, err := r.asks(continuable[0].body("What is the tide?", 400), 1000, func() {
+		for _, w := range r.describe()[0].Workers {
+			if w.InFlight > 0 {
+				list(w.ID)
+			}
+		}
+	})
+	if err != nil || !strings.HasSuffix(text, "data: [DONE]\n\n") || r.metric("warmpath_continuations_total", `result="done"`) != 1 {
+		t.Errorf("%v, %v: %.300s", err, continuations(r), text[max(0, len(text)-300):])
 	}
 }

@@ -277,7 +277,10 @@ func (e *Exchange) enter(ask *route.Ask, v route.Verdict) *message.Fault {
 		w.Class = math.MaxInt
 	}
 	w.Entered, w.Before = e.req.Arrived, e.req.Place.Before
-	due := admission.FirstTokenBy(e.req.In, e.req.Arrived)
+	var due time.Time
+	if e.req.Rest == nil { // else the first token has come
+		due = admission.FirstTokenBy(e.req.In, e.req.Arrived)
+	}
 	w.Stale = v == route.Fenced && e.req.WantsWeights()
 	return e.req.Place.Enter(e.req.Pool.Queue, w, e.req.LacksWorkers(v), due, message.InSeconds(weight.Queued))
 }

@@ -125,12 +125,13 @@ func (b *Book) Turn(k Key, of Kind, worker uint64, at time.Time) {
 	b.talks.Put(k, t)
 }
 
-// Weigh records the version of the weights that answers a turn which was counted.
-func (b *Book) Weigh(k Key, version uint64) {
+// Went records which worker got a turn that was counted, and the version of its weights. The last one that got it has
+// answered it.
+func (b *Book) Went(k Key, worker, version uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if t, ok := b.talks.Get(k); ok {
-		t.Weights = version
+		t.Worker, t.Weights = worker, version
 		b.talks.Put(k, t)
 	}
 }

@@ -65,11 +65,11 @@ func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bo
 		return false
 	}
 	c.sent++
-	if c.sent == 1 {
+	if c.sent == 1 && c.ask.From == nil { // the rest of an answer is no turn
 		c.talk.turn(c.pool, &c.ask, &c.fleet, w.Key(), at)
-		if c.pool.one.Load() {
-			c.pool.book.Weigh(c.talk.key, uint64(w.Weights()))
-		}
+	}
+	if !c.talk.none() {
+		c.pool.book.Went(c.talk.key, w.Key(), uint64(w.Weights()))
 	}
 	c.held = int32(held)
 	row := &c.fleet.frame.Rows[to.row]
