@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
 // mates are workers with roles and labels that keep who computed what they read. down answers 503 to all prompts; breaks
@@ -155,5 +157,39 @@ func TestNearZone(t *testing.T) {
 	m.ask(t, "p2 is down", 20)
 	if got := m.pairs(); got["d1<p1"] == 0 || got["d1<p2"] > 0 {
 		t.Errorf("p2 is down: %v", got)
+	}
+}
+
+// TestPairsOfOneVersion: a decoder that has new weights gets no KV that a prefiller with the old ones has computed.
+func TestPairsOfOneVersion(t *testing.T) {
+	t.Parallel()
+	f := startRolesWith(t, 1, 1, rolesOptions{sim: vllmsim.Config{DevMode: true}})
+	split := func(name string) bool {
+		t.Helper()
+		before := f.metric("warmpath_prefills_total", `result="done"`)
+		if err := f.ask(t.Context(), name, 1500, false); err != nil {
+			t.Error(err)
+		}
+		return f.metric("warmpath_prefills_total", `result="done"`) > before
+	}
+	update := func(i int, w *vllmsim.Server) {
+		t.Helper()
+		for _, path := range []string{"/pause", "/update_weights", "/finish_weight_update", "/resume"} {
+			if s := do(t, "POST", w.URL()+path, `{"update_info":{"names":[]},"weight_version":"7"}`); s.status != 200 {
+				t.Fatalf("%s: %d %s", path, s.status, s.body)
+			}
+		}
+		eventually(t, "the router knows of it", func() bool { return f.describe()[0].Workers[i].Weights == "7" })
+	}
+	if !split("before") {
+		t.Error("not split before the update")
+	}
+	update(1, f.decode[0])
+	if split("between") {
+		t.Error("the decoder reads what old weights have computed")
+	}
+	update(0, f.prefill[0])
+	if !split("after") {
+		t.Error("not split after the update of both")
 	}
 }

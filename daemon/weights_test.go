@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
 // trained is a worker that names the version of its weights. Its streams end when goOn says so.
@@ -263,5 +266,78 @@ func TestASessionKeepsItsWeights(t *testing.T) {
 	}
 	if got := turn("moves", 1); got == first {
 		t.Errorf("the session is answered by version %s, whose worker drains", got)
+	}
+}
+
+// weighted gives the workers w1, w2, ... of a configuration labels with these versions.
+func weighted(toml string, versions ...string) string {
+	for i, v := range versions {
+		id := fmt.Sprintf("id = \"w%d\"\n", i+1)
+		toml = strings.Replace(toml, id, id+fmt.Sprintf("labels = { weights = %q }\n", v), 1)
+	}
+	return toml
+}
+
+// TestASessionKeepsTheWeightsThatAnswered: they are those of the worker that answered its last turn, not of one that
+// failed the turn before.
+func TestASessionKeepsTheWeightsThatAnswered(t *testing.T) {
+	t.Parallel()
+	var fails atomic.Bool
+	a := fakeWorker(t, func(w http.ResponseWriter, _ *http.Request) {
+		if fails.Load() {
+			w.WriteHeader(500)
+			return
+		}
+		io.WriteString(w, completion)
+	})
+	b := fakeWorker(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, completion) })
+	r := start(t, weighted(withPool(settings("roundrobin", a.URL, b.URL), `weights = "one"`), "11", "12"), 2)
+	moved := 0
+	for i := range 4 {
+		for n := range 4 {
+			fails.Store(n == 0)
+			s := r.do("POST", "/v1/completions", short, "X-Session-Id", fmt.Sprint("s", i), "X-Warmpath-Explain", "json")
+			if got := s.header.Get("X-Warmpath-Weights"); s.status != 200 || got != "12" {
+				t.Errorf("session %d, turn %d: %d, version %s; want 12", i, n, s.status, got)
+			}
+			if strings.Contains(s.header.Get("X-Warmpath-Decision"), "worker_500") {
+				moved++
+			}
+		}
+	}
+	if moved == 0 {
+		t.Error("no turn has been tried at the worker that fails")
+	}
+}
+
+// TestLeastWeightsOfAModel: workers of another model do not count, and a fallback with older weights has no room. What is
+// stored is read where it is.
+func TestLeastWeightsOfAModel(t *testing.T) {
+	t.Parallel()
+	big := sims(t, 1, vllmsim.Config{Models: []string{"big"}, Speed: 1, ReplyTokens: 4000})
+	small := sims(t, 1, vllmsim.Config{Models: []string{"small"}})
+	toml := withPool(settings("roundrobin", big[0].URL(), small[0].URL()), "max_in_flight = 1\nqueue = { wait = \"3s\" }") +
+		"[[models]]\nname = \"chat\"\nto = [{ model = \"big\" }]\nfallback = \"small\"\n"
+	r := start(t, weighted(toml, "13", "3"), 2)
+	const body = `{"model":%q,"prompt":"hi","max_tokens":%d,"ignore_eos":true}`
+	if s := r.do("POST", "/v1/completions", fmt.Sprintf(body, "small", 1), "X-Warmpath-Weights-Min", "13"); s.status != 503 ||
+		!strings.Contains(s.body, "old_weights") {
+		t.Errorf("only workers of another model have the version: %d %s", s.status, s.body)
+	}
+	held := make(chan seen, 1)
+	go func() { held <- r.do("POST", "/v1/completions", fmt.Sprintf(body, "big", 100)) }()
+	eventually(t, "its worker is full", func() bool { return r.metric("warmpath_worker_in_flight") == 1 })
+	s := r.do("POST", "/v1/completions", fmt.Sprintf(body, "chat", 1), "X-Warmpath-Weights-Min", "13")
+	if s.status != 200 || s.header.Get("X-Warmpath-Model") != "big" || s.header.Get("X-Warmpath-Weights") != "13" {
+		t.Errorf("while the fallback has old weights: %d %s by %v", s.status, s.body, s.header)
+	}
+	<-held
+	stored := r.do("POST", "/v1/responses", `{"model":"small","input":"hi","max_output_tokens":1}`)
+	var is struct{ ID string }
+	if err := json.Unmarshal([]byte(stored.body), &is); err != nil || is.ID == "" {
+		t.Fatalf("%v %s", err, stored.body)
+	}
+	if s := r.do("GET", "/v1/responses/"+is.ID, "", "X-Warmpath-Weights-Min", "13"); s.status != 200 {
+		t.Errorf("what is stored: %d %s", s.status, s.body)
 	}
 }

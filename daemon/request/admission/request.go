@@ -356,6 +356,8 @@ func (r *Request) LacksWorkers(v route.Verdict) bool {
 // alias with a fallback leads. A pool that has prefillers alone waits for decoders.
 func (r *Request) Known(v route.Verdict) route.Verdict {
 	switch {
+	case v == route.UnknownModel && r.WantsWeights() && r.Pool.Workers.ListedAnywhere(r.Read.Req.Model, false):
+		return route.Fenced // other workers have it, with older weights
 	case v == route.Unheard, v == route.UnknownModel &&
 		(r.Pool.Patterns.Names(r.Read.Req.Model) || r.Alias.After(names.Down) != nil),
 		v == route.Fenced && len(r.In.Caller.Workers) == 0 && !r.Own() && !r.WantsWeights() && !NeedsWhole(r):
@@ -376,6 +378,9 @@ func (r *Request) Missing(v route.Verdict) route.Verdict {
 // ReadWeights reads the least version of the weights that the client asks for, and returns the fault of one that is no
 // number.
 func (r *Request) ReadWeights() *message.Fault {
+	if r.In.Endpoint.ID != "" { // nothing is computed: what the path names is where it was made
+		return nil
+	}
 	text := r.In.Get(message.HeaderWeightsMin)
 	r.least = worker.WeightsNamed(text)
 	if text != "" && !r.WantsWeights() {
@@ -388,11 +393,17 @@ func (r *Request) ReadWeights() *message.Fault {
 func (r *Request) WantsWeights() bool { return r.least != 0 }
 
 // Fence returns the labels of the workers that alone may get the request.
-func (r *Request) Fence() worker.Fence {
+func (r *Request) Fence() worker.Fence { return r.recent(r.fence()) }
+
+// OwnFence returns the labels that the request's key and weights ask for, in any pool.
+func (r *Request) OwnFence() worker.Fence { return r.recent(r.In.Caller.Workers) }
+
+// recent adds the least version of the weights to a fence.
+func (r *Request) recent(f worker.Fence) worker.Fence {
 	if r.WantsWeights() {
-		return append(slices.Clip(r.fence()), r.least.AtLeast())
+		return append(slices.Clip(f), r.least.AtLeast())
 	}
-	return r.fence()
+	return f
 }
 
 // fence is Fence without the least version of the weights.

@@ -194,7 +194,7 @@ func (e *Exchange) fallsAtOnce(v route.Verdict) bool {
 		return false
 	}
 	for a := e.req.Alias.After(why); a != nil; a = a.After(names.Full) {
-		full := func(t names.Target) bool { return !e.req.Epoch.HasRoom(t.Model, e.req.In.Caller.Workers) }
+		full := func(t names.Target) bool { return !e.req.Epoch.HasRoom(t.Model, e.req.OwnFence()) }
 		if !slices.ContainsFunc(a.Targets, full) {
 			return true
 		}

@@ -155,6 +155,9 @@ func (p *Pairing) mate(w *worker.Worker) *message.Mate {
 	if len(p.rule.Same) > 0 {
 		m.Same = p.req.Pool.Workers.LabelsOf(w, p.rule.Same...)
 	}
+	if v := w.Weights(); v != 0 && p.Connector.Alone() { // what other weights compute is not what it goes on with
+		m.Same = append(m.Same, v.Only())
+	}
 	if p.rule.Near != "" {
 		m.Near = p.req.Pool.Workers.LabelsOf(w, p.rule.Near)[0]
 	}
