@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -265,5 +266,27 @@ func TestAnOrderWhoseTimeIsOver(t *testing.T) {
 	}
 	if got := r.states(); got != "paused up up" {
 		t.Error(got)
+	}
+}
+
+// TestAPauseLongerThanStreamTimeout: streams that a pause holds up stay open, whoever has sent it, and count for nothing
+// against the worker.
+func TestAPauseLongerThanStreamTimeout(t *testing.T) {
+	t.Parallel()
+	for _, direct := range []bool{false, true} {
+		r := newSyncedFleet(t, 1)
+		text, _ := os.ReadFile(r.file)
+		r.reloadWith(withPool(string(text), "stream_timeout = \"300ms\""))
+		got, err := r.asks(continuable[0].body("What is the tide?", 2000), 1000, func() {
+			r.call("/pause?mode=keep&clear_cache=false", direct)
+			time.Sleep(1200 * time.Millisecond)
+			r.call("/resume", direct)
+		})
+		if err != nil || !strings.HasSuffix(got, "data: [DONE]\n\n") || len(continuations(r.running)) > 0 {
+			t.Errorf("direct %v: %v, %v: %.300s", direct, err, continuations(r.running), got[max(0, len(got)-300):])
+		}
+		if w := r.describe()[0].Workers[0]; w.WhyOf() != "" {
+			t.Errorf("direct %v: the worker is %s: %s", direct, w.State, w.WhyOf())
+		}
 	}
 }

@@ -305,6 +305,13 @@ func (t *Ticket) Rested() bool {
 	return t.worker.engine.Rested(t.request.Sent)
 }
 
+// Rests reports whether the worker is paused or asleep, or has been since the last byte of the answer.
+func (t *Ticket) Rests() bool {
+	t.pool.mu.Lock()
+	defer t.pool.mu.Unlock()
+	return t.worker.engine.Rested(t.request.LastByte())
+}
+
 // Worker returns the worker to which the request was sent. *Worker { return t.worker }
 
 // Ahead returns how many seconds of other requests' prefill the worker does at least before it begins with this one. 0:

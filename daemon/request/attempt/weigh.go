@@ -183,6 +183,14 @@ const pausedWait = 500 * time.Millisecond
 // rested reports whether a worker that has aborted an answer is paused or asleep, or has been since it got the request.
 // The worker is asked, as a trainer may have paused it without the router, or once more.
 func rested(ctx context.Context, r *admission.Request, t *route.Trip) bool {
+	return isPaused(ctx, r, t) || t.Rested()
+}
+
+// IsHeld implements upstream.Holding: a pause of the worker holds the answer up, or has done so since its last byte.
+func (a *Attempt) IsHeld() bool { return a.Trip.Rests() || isPaused(a.ctx, a.answer.r, &a.Trip) }
+
+// isPaused asks a worker whether it is paused.
+func isPaused(ctx context.Context, r *admission.Request, t *route.Trip) bool {
 	var said struct {
 		Is bool `json:"is_paused"`
 	}
@@ -190,7 +198,7 @@ func rested(ctx context.Context, r *admission.Request, t *route.Trip) bool {
 	if said.Is {
 		r.Pool.Workers.Paused(t.Worker().Endpoint(), time.Now())
 	}
-	return said.Is || t.Rested()
+	return said.Is
 }
 
 // failureOf returns the failure of an attempt that ends for that sign.

@@ -218,6 +218,9 @@ func (t *Trip) Matched() int { return int(t.matched) }
 // Rested reports whether the worker is paused or asleep, or has been since it got the request.
 func (t *Trip) Rested() bool { return t.ticket.Rested() }
 
+// Rests reports whether the worker is paused or asleep, or has been since the last byte of the answer.
+func (t *Trip) Rests() bool { return t.ticket.Rests() }
+
 // FirstByte records the first output of a good answer. In a stream, weights that the worker had before that, while the
 // request waited there, have made none of it.
 func (t *Trip) FirstByte(at time.Time) {

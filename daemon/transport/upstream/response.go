@@ -14,11 +14,18 @@ type (
 	Given = socket.Given
 )
 
+// Holding knows whether a worker holds an answer up, as one that is paused does.
+type Holding interface{ IsHeld() bool }
+
 // Response is the answer of a worker. Read and Close belong to one goroutine.
 type Response struct {
 	Status int
 	Header Header
 	Length int64 // of the body that Read gives; -1 = not announced
+
+	// Holds is asked when nothing has come for the chunk timeout: if the worker holds the answer up, Read waits on. nil:
+	// Read returns ErrStalled.
+	Holds Holding
 
 	claim
 	pool *pool
@@ -105,6 +112,9 @@ func (x *Response) buffered(p []byte) (int, error) {
 func (x *Response) direct(room Room) (int, error) {
 	x.conn.arm(time.Now(), positive(x.pause, x.pool.config.ChunkTimeout))
 	n, err := x.receive(room)
+	if n == 0 && isTimeout(err) && !x.canceled.Load() && x.Holds != nil && x.Holds.IsHeld() {
+		return 0, nil
+	}
 	if n == 0 {
 		return 0, x.broken(ended(n, err))
 	}
