@@ -277,7 +277,10 @@ func send(pool *Pool, all []order) Ordered {
 	}
 	running.Wait()
 	answer.Workers = slices.DeleteFunc(answer.Workers, func(w WorkerOrdered) bool { return w.Worker == "" })
-	answer.OK = len(answer.Workers) > 0 && !slices.ContainsFunc(answer.Workers, func(w WorkerOrdered) bool { return !w.ok() })
+	answer.OK = len(answer.Workers) > 0
+	for i := range answer.Workers {
+		answer.OK = answer.OK && answer.Workers[i].ok()
+	}
 	return answer
 }
 
@@ -288,7 +291,8 @@ func sendTo(ctx context.Context, all []order, to *worker.Stats) (w WorkerOrdered
 	case ask == nil:
 		return w
 	case ctx.Err() != nil:
-		return WorkerOrdered{Worker: to.Endpoint, Error: fmt.Sprintf("its turn did not come within %v: it got no call", all[0].wait)}
+		w.Worker, w.Error = to.Endpoint, fmt.Sprintf("its turn did not come within %v: it got no call", all[0].wait)
+		return w
 	}
 	for i := range all {
 		w = all[i].sendTo(ctx, to, ask)

@@ -83,7 +83,7 @@ func (a *Asking) Post(ctx context.Context, to tokens.Target, path string, body [
 // bytes. A longer one is an error.
 type Ask func(ctx context.Context, path string, body []byte, limit int) (status int, answer []byte, err error)
 
-// To returns the Ask of the worker at a URL, which may be called after the worker was removed too; nil if it was before.
+// To returns the Ask of the worker at a URL, nil if it has been removed. It may be called after that too.
 func (a *Asking) To(url string) Ask {
 	client := a.clients.Get(url)
 	if client == nil {
