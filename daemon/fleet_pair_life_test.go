@@ -72,7 +72,7 @@ func TestLifeOfAPair(t *testing.T) {
 				name := fmt.Sprintf("%s/%s/%s, stream %v, lone %v", c, at, strings.TrimSpace(e.to+" "+e.name), l.stream, l.lone)
 				every := one
 				if l.lone {
-					every *= 2
+					every *= 4
 				}
 				switch {
 				case at == atUnsent && (e.name == "router stops" || e.name == "connector changes"):
