@@ -312,8 +312,6 @@ func (t *Ticket) Rests() bool {
 	return t.worker.engine.Rested(t.request.LastByte())
 }
 
-// Worker returns the worker to which the request was sent. *Worker { return t.worker }
-
 // Ahead returns how many seconds of other requests' prefill the worker does at least before it begins with this one. 0:
 // it may be at it, or have done it.
 func (t *Ticket) Ahead(now time.Time) float64 {
