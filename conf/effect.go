@@ -1,12 +1,10 @@
 package conf
 
 import (
-	"cmp"
 	_ "embed"
 	"fmt"
 	"maps"
 	"math"
-	"net/url"
 	"reflect"
 	"regexp"
 	"slices"
@@ -33,163 +31,6 @@ var needs = func() (all []need) {
 	return all
 }()
 
-// words are what a key may need and the other columns of the table cannot say.
-var words = map[string]func(s *scope) bool{
-	"?nothing-split": func(s *scope) bool { return !s.anyPool(func(p *Pool) bool { return p.Disaggregation.On() }) },
-	"?any-by-events": func(s *scope) bool { return s.anyPool((*Pool).goesByEvents) },
-	"?by-events":     func(s *scope) bool { return s.p.goesByEvents() },
-	"?publishes":     func(s *scope) bool { return s.p.publishes() },
-	"?events-for-kvaware": func(s *scope) bool {
-		return s.p.Strategy.Orders() != "kvaware" || s.p.publishes() || s.p.WorkersFile+s.c.Server.KVEventsListen != "" ||
-			s.c.LMCache.On()
-	},
-	"?lends": func(s *scope) bool {
-		return s.p.KVSource != "" || s.p.anyWorker(func(w *Worker) bool { return w.KVSource != "" })
-	},
-	"?alone": func(s *scope) bool { return !s.c.History.shares(&s.c.Cache) },
-	"?fewer": func(s *scope) bool {
-		k := &s.p.Kubernetes
-		return s.p.Subset < len(s.p.Workers) || s.c.Server.AdminTokenFile+s.p.WorkersFile+s.p.WorkersDNS != "" ||
-			k.Service+k.Selector != ""
-	},
-	"?history": func(s *scope) bool { return s.c.History.shares(&s.c.Cache) },
-	"?not-a-sentinel": func(s *scope) bool {
-		return !strings.Contains(s.v.String(), ":26379") || strings.Contains(s.v.String(), "master_name=")
-	},
-	"?version": func(s *scope) bool {
-		_, err := strconv.ParseUint(cmp.Or(s.v.Interface().(map[string]string)["weights"], "0"), 10, 63)
-		return err == nil
-	},
-	"?takes-otlp": func(s *scope) bool { return !otherPorts.MatchString(s.v.String()) },
-	"?own-redis": func(s *scope) bool {
-		own, _ := parts(s.v.String())
-		state, _ := parts(s.c.Cache.Redis)
-		history, _ := parts(s.c.History.Redis)
-		return own == "" || own != state && own != history
-	},
-	"?no-database": func(s *scope) bool { return !clusterDB.MatchString(s.v.String()) },
-	"?no-key": func(s *scope) bool {
-		return count(s.c.Keys, func(k *Key) bool { return k.File == s.v.String() }) == 0
-	},
-	"?all-versions": func(s *scope) bool {
-		n := count(s.p.Workers, func(w *Worker) bool { return w.Labels["weights"] != "" })
-		return n == 0 || n == len(s.p.Workers)
-	},
-	"?labels-used": func(s *scope) bool {
-		labels, d := s.v.Interface().(map[string]string), &s.p.Disaggregation
-		return len(labels) == 0 || labels[RoleLabel]+labels["weights"]+d.Near != "" || len(d.Same) > 0 ||
-			!s.p.all(Builtins...) || count(s.c.Keys, func(k *Key) bool { return k.Workers != "" }) > 0
-	},
-	"?places":          func(s *scope) bool { return s.p.MaxInFlight*len(s.p.Workers) <= s.c.Server.MaxInFlight },
-	"?tokens-for-them": func(s *scope) bool { k := s.key(); return k.Tokens == 0 || k.Tokens/16 >= k.Requests },
-	"?asked-for": func(s *scope) bool {
-		name := s.model().Name
-		asks := func(k *Key) bool {
-			return slices.ContainsFunc(k.Models, func(pattern string) bool { return fits(pattern, name) })
-		}
-		after := func(m *Model) bool { return m.Fallback == name }
-		return len(s.c.Keys) == 0 || count(s.c.Keys, asks)+count(s.c.Models, after) > 0
-	},
-	"?not-a-bucket": func(s *scope) bool { return !bucket.MatchString(s.v.String()) },
-	"?not-of-body": func(s *scope) bool {
-		return !slices.ContainsFunc(Identities, func(of string) bool {
-			return strings.HasPrefix(of, ofBody) && strings.HasSuffix(of, "."+s.v.String())
-		})
-	},
-	"?not-misspelt": func(s *scope) bool {
-		known := strings.ToLower(strings.Join(Identities, " "))
-		name := strings.ToLower(s.v.String())
-		return strings.Contains(known, name) || !slices.ContainsFunc(strings.Fields(known), func(of string) bool {
-			return editDistance(name, of) <= 2
-		})
-	},
-	"?not-shared": func(s *scope) bool {
-		return !slices.Contains(strings.Fields("authorization x-api-key user-agent host"), strings.ToLower(s.v.String()))
-	},
-	"?traces": func(s *scope) bool { return pathOf(s.v) == "" || strings.HasSuffix(pathOf(s.v), "/v1/traces") },
-	"?path":   func(s *scope) bool { return pathOf(s.v) != "" },
-	"?port-of-nobody": func(s *scope) bool {
-		return !s.p.anyWorker(func(w *Worker) bool { return strings.HasSuffix(w.URL, fmt.Sprintf(":%d", s.v.Int())) })
-	},
-	"?member":      func(s *scope) bool { return slices.Contains(s.c.KVCache.L2.Members, s.v.String()) },
-	"?two-members": func(s *scope) bool { return s.v.Len() > 1 },
-	"?loopback":    func(s *scope) bool { return loopback(s.v.String()) },
-	"?turns":       func(s *scope) bool { return s.anyPool(func(p *Pool) bool { return p.Bounded() && p.Queues() }) },
-	"?two-keys":    func(s *scope) bool { return len(s.c.Keys) > 1 },
-	"?long-salt":   func(s *scope) bool { t := s.key().CacheSalt.Text; return t == "" || len(t) >= minClientKey },
-	"?own-salt": func(s *scope) bool {
-		own := s.key().CacheSalt
-		return own.Text == "" || count(s.c.Keys, func(k *Key) bool { return k.CacheSalt == own }) == 1
-	},
-	"?salts": func(s *scope) bool {
-		return s.key().CacheSalt.On || count(s.c.Keys, func(k *Key) bool { return k.CacheSalt.On }) == 0
-	},
-	"?served": func(s *scope) bool { return s.anyPool(func(p *Pool) bool { return p.Serves(s.model().Name) }) },
-	"?another-model": func(s *scope) bool {
-		first := s.model().models()
-		then := []string{s.v.String()}
-		if m := modelOf(s.c, s.v.String()); m != nil {
-			then = m.models()
-		}
-		return slices.ContainsFunc(then, func(m string) bool { return !slices.Contains(first, m) })
-	},
-	"?two-targets": func(s *scope) bool { return len(s.model().To) > 1 },
-	"?https": func(s *scope) bool {
-		return s.p.anyWorker(func(w *Worker) bool { return strings.HasPrefix(w.URL+w.MetricsURL, "https://") })
-	},
-	"?two-workers": func(s *scope) bool { return len(s.p.Workers) != 1 || discovers(s.p) },
-	"?one-serves":  func(s *scope) bool { return discovers(s.p) || s.p.anyWorker((*Worker).takes) },
-	"?cpu-kv": func(s *scope) bool {
-		return discovers(s.p) || s.p.anyWorker(func(w *Worker) bool { return w.CPUTokens > 0 })
-	},
-	"?not-v1": func(s *scope) bool {
-		return !slices.ContainsFunc(s.c.Server.RootPaths, func(p string) bool { return strings.Contains(p+"/", "/v1/") })
-	},
-	"?not-in-turn": func(s *scope) bool {
-		return s.anyPool(func(p *Pool) bool { return p.Strategy.Orders() != "roundrobin" })
-	},
-	"?binds": func(s *scope) bool {
-		return s.anyPool(func(p *Pool) bool { return !p.all("prefixaware", "kvaware", "roundrobin") })
-	},
-	"?not-any-host": func(s *scope) bool {
-		return !strings.Contains(s.v.String(), "//0.0.0.0") && !strings.Contains(s.v.String(), "//[::]")
-	},
-	"?no-endpoint": func(s *scope) bool { return !strings.Contains(pathOf(s.v)+"/", "/v1/") },
-	"?not-a-worker": func(s *scope) bool {
-		return !s.p.anyWorker(func(w *Worker) bool { return strings.HasPrefix(s.v.String()+"/", w.URL+"/") })
-	},
-	"?own-strategy": func(s *scope) bool { return !s.p.all(Builtins...) },
-	"?counts-delay": func(s *scope) bool { return !s.p.all("roundrobin", "session") },
-	"?not-itself": func(s *scope) bool {
-		u, err := url.Parse(s.v.String())
-		return err != nil || u.Port() == "" || !slices.ContainsFunc([]string{s.c.Server.Listen, s.c.Server.Admin,
-			s.c.KVCache.RESP, s.c.KVCache.HyperPod}, func(at string) bool {
-			return u.Host == at || loopback(u.Host) && overlap(u.Host, at)
-		})
-	},
-	"?own-metrics": func(s *scope) bool {
-		return count(s.p.Workers, func(w *Worker) bool { return cmp.Or(w.MetricsURL, w.URL+"/metrics") == s.v.String() }) < 2
-	},
-	"?own-events": func(s *scope) bool {
-		own := s.v.String()
-		return own == "auto" || strings.Contains(own, "*") ||
-			count(s.p.Workers, func(w *Worker) bool { return w.KVEvents == own }) < 2
-	},
-	"?not-http": func(s *scope) bool {
-		return !s.p.anyWorker(func(w *Worker) bool {
-			_, at, _ := strings.Cut(w.URL, "://")
-			return s.v.String() == "tcp://"+at
-		})
-	},
-	"?near-prefillers": func(s *scope) bool {
-		prefill, _ := byRole(s.p)
-		return discovers(s.p) || slices.ContainsFunc(prefill, func(w Worker) bool { return w.Labels[s.v.String()] != "" })
-	},
-	"?another-strategy": func(s *scope) bool { return s.v.String() != s.p.Strategy.Orders() },
-	"?exact-name":       func(s *scope) bool { return s.p.namesOne() },
-	"?more-names":       func(s *scope) bool { return len(s.p.Models) > 1 || strings.Contains(s.p.Models[0], "*") },
-}
-
 // scope is a key that the file has, with the tables around it.
 type scope struct {
 	c    *Config
@@ -203,6 +44,19 @@ type scope struct {
 
 func (s *scope) key() *Key     { return s.table.Addr().Interface().(*Key) }
 func (s *scope) model() *Model { return s.table.Addr().Interface().(*Model) }
+
+// alike returns how many tables of the list that the key's table is in have the same value, and how many there are.
+func (s *scope) alike() (same, all int) {
+	table := parent(s.path)
+	list, _ := scopeOf(s.c, table[:strings.LastIndexByte(table, '[')])
+	f, _ := field(s.in.Type(), s.path[len(table)+1:])
+	for i := range list.v.Len() {
+		if reflect.DeepEqual(list.v.Index(i).FieldByIndex(f.Index).Interface(), s.v.Interface()) {
+			same++
+		}
+	}
+	return same, list.v.Len()
+}
 
 // count returns how many are so.
 func count[T any](all []T, is func(*T) bool) (n int) {
@@ -226,26 +80,8 @@ func (m *Model) models() []string {
 	return all
 }
 
-func (w *Worker) takes() bool { return !w.Drain }
-
-// pathOf returns the path of a URL without its last slash.
-func pathOf(url reflect.Value) string {
-	_, path := parts(url.String())
-	return strings.TrimSuffix("/"+path, "/")
-}
-
-// parts returns the HOST:PORT of a URL and what follows it.
-func parts(url string) (host, path string) {
-	_, rest, _ := strings.Cut(url, "://")
-	host, path, _ = strings.Cut(rest, "/")
-	return host[strings.LastIndexByte(host, '@')+1:], path
-}
-
-var (
-	otherPorts = regexp.MustCompile(`:(4317|14250|14268|16686|9411)\b`) // gRPC, Jaeger's and Zipkin's own
-	clusterDB  = regexp.MustCompile(`/[1-9]\d*\?.*cluster=true`)
-	bucket     = regexp.MustCompile(`^\.|://`)
-)
+// anyKey reports whether a client's key is so, or whether there are none.
+func (s *scope) anyKey(is func(*Key) bool) bool { return len(s.c.Keys) == 0 || count(s.c.Keys, is) > 0 }
 
 func (s *scope) anyPool(is func(*Pool) bool) bool {
 	return slices.ContainsFunc(s.c.Pools, func(p Pool) bool { return is(&p) })
@@ -296,7 +132,10 @@ func (s *scope) bound(text string, without float64) float64 {
 // other returns another key, in the pool, the key or the model that s is in.
 func (s *scope) other(key string) *scope {
 	actual, words := strings.Split(s.path, "."), strings.Split(key, ".")
-	for i := 0; i < min(len(actual), len(words)) && index.ReplaceAllString(actual[i], "") == words[i]; i++ {
+	for i := range min(len(actual), len(words)) {
+		if words[i] != "NAME" && words[i] != index.ReplaceAllString(actual[i], "") {
+			break
+		}
 		words[i] = actual[i]
 	}
 	other, ok := scopeOf(s.c, strings.Join(words, "."))
@@ -329,6 +168,23 @@ func (p *Pool) publishes() bool {
 	return p.KVEvents != "" || p.anyWorker(func(w *Worker) bool { return w.KVEvents != "" })
 }
 
+// reaches reports whether the key may ask for a model that is so: by its name, by an alias, or as a fallback.
+func (c *Config) reaches(k *Key, is func(model string) bool) bool {
+	if slices.ContainsFunc(k.Models, is) {
+		return true
+	}
+	for i := range c.Models {
+		m := &c.Models[i]
+		may := slices.ContainsFunc(k.Models, func(pattern string) bool { return fits(pattern, m.Name) })
+		for ; may && m != nil; m = modelOf(c, m.Fallback) {
+			if slices.ContainsFunc(m.models(), is) || m.Fallback != "" && is(m.Fallback) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // noteEffects notes the keys of the file that do not have what needs says, and what is alike in one table once.
 func noteEffects(r *report, c *Config) {
 	defaults, noted, before := specimens(), "-", "" // the key noted last, and what of it
@@ -339,7 +195,7 @@ func noteEffects(r *report, c *Config) {
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(c.lines)) {
-		key := index.ReplaceAllString(path, "")
+		key := ofStrategy.ReplaceAllString(index.ReplaceAllString(path, ""), "strategies.NAME")
 		if strings.HasSuffix(path, "]") {
 			key += "[]"
 		}
@@ -364,7 +220,7 @@ func noteEffects(r *report, c *Config) {
 // usual reports whether a key has its default value and the operator did not write it for its effect. That is so if the
 // value is empty, if the key is a table, or if its table in the file has all keys.
 func (r *report) usual(s *scope, defaults *Config) bool {
-	d, ok := scopeOf(defaults, index.ReplaceAllString(s.path, "[0]"))
+	d, ok := scopeOf(defaults, ofStrategy.ReplaceAllString(index.ReplaceAllString(s.path, "[0]"), "strategies.NAME"))
 	if !ok || !reflect.DeepEqual(s.v.Interface(), d.v.Interface()) {
 		return false
 	}
@@ -380,8 +236,12 @@ func specimens() *Config {
 	c, p := Default(), DefaultPool()
 	p.Workers, p.Shadow, p.Canary = []Worker{DefaultWorker()}, []Shadow{defaultShadow()}, []Canary{{}}
 	c.Pools, c.Keys, c.Models = []Pool{p}, []Key{DefaultKey()}, []Model{{To: []Target{{Weight: 1}}}}
+	c.Strategies = map[string]Strategy{"NAME": DefaultStrategy()}
 	return c
 }
+
+// ofStrategy matches the table of any strategy.
+var ofStrategy = regexp.MustCompile(`^strategies\.[^.]+`)
 
 // scopeOf finds the key at a path. ok is false for what has names of the user's own, as options.
 func scopeOf(c *Config, path string) (s scope, ok bool) {
@@ -399,6 +259,9 @@ func scopeOf(c *Config, path string) (s scope, ok bool) {
 				return s, false
 			}
 			s.in, s.v = s.v, s.v.FieldByIndex(f.Index)
+		case s.v.Type() == reflect.TypeFor[map[string]Strategy]():
+			one := s.c.Strategies[step]
+			s.v = reflect.ValueOf(&one).Elem()
 		default:
 			return s, false
 		}

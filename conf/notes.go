@@ -96,9 +96,7 @@ func noteFence(r *report, c *Config, i int) {
 	fence, at := c.Keys[i].Fence(), child(elem("keys", i), "workers")
 	for j := range c.Pools {
 		p := &c.Pools[j]
-		if len(fence) == 0 || discovers(p) || !slices.ContainsFunc(c.Keys[i].Models, func(m string) bool {
-			return mayServe(p, m)
-		}) {
+		if len(fence) == 0 || discovers(p) || !c.reaches(&c.Keys[i], p.mayServe) {
 			continue
 		}
 		prefill, answer := byRole(p)
@@ -188,7 +186,7 @@ func discovers(p *Pool) bool {
 }
 
 // mayServe reports whether the pool serves a model that a pattern fits.
-func mayServe(p *Pool, pattern string) bool {
+func (p *Pool) mayServe(pattern string) bool {
 	start, open := strings.CutSuffix(pattern, "*")
 	return p.Serves(start) || open && slices.ContainsFunc(p.Models, func(m string) bool {
 		return strings.HasPrefix(m, start) || strings.HasSuffix(m, "*") && strings.HasPrefix(start, m[:len(m)-1])
@@ -200,7 +198,7 @@ func noteKey(r *report, c *Config, i int) {
 	at := child(elem("keys", i), "models")
 	for _, pattern := range c.Keys[i].Models {
 		alias := slices.ContainsFunc(c.Models, func(m Model) bool { return fits(pattern, m.Name) })
-		if !alias && !slices.ContainsFunc(c.Pools, func(p Pool) bool { return mayServe(&p, pattern) }) {
+		if !alias && !slices.ContainsFunc(c.Pools, func(p Pool) bool { return p.mayServe(pattern) }) {
 			r.add(at, fmt.Sprintf("no pool serves %.80q: the key can ask for nothing there", pattern),
 				"correct it, or models of the pool")
 		}

@@ -27,7 +27,7 @@ func TestNotes(t *testing.T) {
 		{"events of one worker for nobody", "[[pools]]\nstrategy = 'session'\nworkers = [{url = 'http://a', kv_events = 'tcp://*:5557'}]\n",
 			"3 pools[0].workers[0].kv_events"},
 		{"events for a canary", "[[pools]]\nstrategy = 'prefixaware'\nkv_events = 'auto'\ncanary = [{strategy = 'kvaware', percent = 5}]\n" +
-			workers, ""},
+			"workers = [{url = 'http://a'}, {url = 'http://b'}]\n", ""},
 		{"no reply", "[lmcache]\npull = ':1'\n[[pools]]\n" + workers, "2 lmcache.pull"},
 		{"an authority for nobody", "[[pools]]\ntls_ca_file = 'CA'\n" + workers, "2 pools[0].tls_ca_file"},
 		{"an authority", "[[pools]]\ntls_ca_file = 'CA'\nworkers = [{url = 'https://a'}]\n", ""},
@@ -38,7 +38,7 @@ func TestNotes(t *testing.T) {
 		{"a key for workers of one pool", key + "workers = 'for=a'\n[[pools]]\nmodels = ['m']\nworkers = [{url = 'http://a', " +
 			"labels = {for = 'a', tier = 'x'}}]\n[[pools]]\nmodels = ['n']\nworkers = [{url = 'http://b'}]\n", "4 keys[0].workers"},
 		{"a key for a model and its workers", key + "models = ['m']\nworkers = 'for=a'\n[[pools]]\nmodels = ['m']\n" +
-			"workers = [{url = 'http://a', labels = {for = 'a'}}]\n[[pools]]\nmodels = ['n']\nworkers = [{url = 'http://b'}]\n", ""},
+			"workers = [{url = 'http://a', labels = {for = 'a'}}]\n[[pools]]\nmodels = ['n']\nworkers = [{url = 'http://b'}]\n", "10 pools[1].models"},
 		{"a key for workers by discovery", key + "workers = 'for=a'\n[[pools]]\nworkers_dns = 'localhost:9'\n", ""},
 		{"a key for one role", key + "workers = 'role=decode'\n[[pools]]\n" + pair, "4 keys[0].workers"},
 		{"a key for prefillers", key + "workers = 'for=p'\n[[pools]]\n" + pair, "4 keys[0].workers"},
@@ -52,7 +52,7 @@ func TestNotes(t *testing.T) {
 		{"no connector", "[[pools]]\ndisaggregation = {threshold = 9}\n" + workers, "2 pools[0].disaggregation"},
 		{"prefillers that drain", "[[pools]]\n" + strings.Replace(pair, "role = 'prefill',", "role = 'prefill', drain = true,", 1),
 			"2 pools[0].disaggregation, 3 pools[0].workers[0].labels, 3 pools[0].workers[1].labels"},
-		{"mates", "[[pools]]\n" + strings.Replace(pair, "'nixl'", "'nixl', same = ['in'], near = 'in'", 1), ""},
+		{"mates", "[[pools]]\n" + strings.Replace(pair, "'nixl'", "'nixl', same = ['in'], near = 'for'", 1), ""},
 		{"no mate", "[[pools]]\n" + strings.Replace(pair, "'nixl'", "'nixl', same = ['for']", 1), "2 pools[0].disaggregation.same"},
 		{"a label of nobody", "[[pools]]\n" + strings.Replace(pair, "'nixl'", "'nixl', near = 'zone'", 1), "2 pools[0].disaggregation.near"},
 		{"a key for all", "[[keys]]\nname = 'k'\nenv = 'WARMPATH_TEST_KEY'\n[[pools]]\nmodels = ['a/x']\n" + workers, ""},

@@ -129,12 +129,12 @@ strategies_dir = "`+dir+`"
 [[pools]]
 name = "p"
 strategy = "session"
-workers = [{url = "http://a"}]
+workers = [{url = "http://a"}, {url = "http://b"}]
 shadow = [{strategy = "seen"}]
 canary = [{strategy = "some", percent = 5}]
 [strategies.session]
 [strategies.live]
-fuel = 5
+fuel = 50000
 [strategies.seen]
 path = "seen.wasm"
 [strategies.some]
