@@ -41,7 +41,8 @@ func TestHyperPodsTroubleshooting(t *testing.T) {
 	config.CPUTokens, config.KVTokens = 1<<20, 2048
 	sim := sims(t, 2, config)
 	var log logtest.Log
-	r := launch(t, poolKeys(settings("kvaware", sim.URLs()...), "kv_events = \"auto\"\n"), slog.New(slog.NewTextHandler(&log, nil)))
+	toml := withServer(poolKeys(settings("kvaware", sim.URLs()...), "kv_events = \"auto\"\n"), `log_level = "debug"`)
+	r := launch(t, toml, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	r.waitUp(2)
 	r.awaitLive(2)
 	patiently(t, "a request that is found by what workers report", func() bool {
@@ -51,7 +52,12 @@ func TestHyperPodsTroubleshooting(t *testing.T) {
 	if !regexp.MustCompile(`level=INFO msg="Routing request to \S+ found by kvaware router"`).MatchString(log.String()) {
 		t.Error("the log has no INFO line of a match")
 	}
-	if n := strings.Count(log.String(), "found by kvaware router"); n > 20 {
+	for _, want := range []string{`level=DEBUG msg="Matched instance url None"`, `level=DEBUG msg="Matched instance url w`} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log has no %s", want)
+		}
+	}
+	if n := strings.Count(log.String(), `level=INFO msg="Routing request`); n > 20 {
 		t.Errorf("%d lines of matches", n)
 	}
 	patiently(t, "tokens from LMCache", func() bool {
