@@ -125,8 +125,10 @@ var words = map[string]func(s *scope) bool{
 		}
 		return true
 	},
-	"?one-shares":   func(s *scope) bool { return s.anyPool(func(p *Pool) bool { return p.SharedTokens != -1 }) },
-	"?own-source":   func(s *scope) bool { return s.v.String() != s.p.WorkersDNS && s.v.String() != s.p.Kubernetes.Service },
+	"?one-shares": func(s *scope) bool { return s.anyPool(func(p *Pool) bool { return p.SharedTokens != -1 }) },
+	"?own-source": func(s *scope) bool {
+		return s.v.String() != s.p.WorkersDNS && s.v.String() != s.p.Kubernetes.Service
+	},
 	"?open":         func(s *scope) bool { return !loopback(s.c.Server.Listen) },
 	"?any-strategy": func(s *scope) bool { return s.anyPool(func(p *Pool) bool { return !p.all(Builtins...) }) },
 	"?traces":       func(s *scope) bool { return pathOf(s.v) == "" || strings.HasSuffix(pathOf(s.v), "/v1/traces") },

@@ -180,10 +180,13 @@ func writeQueue(out io.Writer, p *operator.PoolOverview) {
 	fmt.Fprintf(out, "WAITS IN THE ROUTER: %d of %d: %s\n", p.Queue.Waiting, p.Queue.Most, some(whose))
 }
 
-// wantedBy says how many workers are wanted where requests are refused.
+// wantedBy says how many workers are wanted where requests are refused, or wait as none is up.
 func wantedBy(up, wanted int) string {
-	if wanted <= up {
+	switch {
+	case wanted <= up:
 		return ""
+	case up == 0:
+		return fmt.Sprintf(", needs %s up", count(wanted, "worker"))
 	}
 	return fmt.Sprintf(", would need %s to refuse nothing", count(wanted, "worker"))
 }

@@ -42,15 +42,15 @@ func (w *WorkerState) ail() (a ailment, ok bool) {
 }
 
 // sickWorkers names the workers with an ailment, those of the pool with the same one together. Where the pool cannot
-// serve, its own warning names those that are not up.
+// serve, or no prefiller does, another warning names those that are not up.
 func (e *evidence) sickWorkers(p *PoolOverview) {
 	e.forgotten(p)
 	groups := map[string][]string{}
-	first := len(e.found)
+	first, lost := len(e.found), len(p.lostPrefillers()) > 0
 	for k := range p.Workers {
 		w := &p.Workers[k]
 		a, ok := w.ail()
-		if !ok || p.WhyNot != "" && !w.serves() {
+		if !ok || !w.serves() && (p.WhyNot != "" || lost && w.prefills()) {
 			continue
 		}
 		if groups[a.word] == nil {
@@ -68,9 +68,13 @@ func (e *evidence) sickWorkers(p *PoolOverview) {
 func (e *evidence) forgotten(p *PoolOverview) {
 	var ids []string
 	var least time.Duration
+	waits := ""
 	for i := range p.Workers {
 		if w := &p.Workers[i]; w.Forgotten {
 			ids = append(ids, w.ID)
+			if w.InFlight > 0 {
+				waits = "; their requests wait"
+			}
 			if d := e.Now.Sub(w.Since); least == 0 || d < least {
 				least = d
 			}
@@ -78,7 +82,7 @@ func (e *evidence) forgotten(p *PoolOverview) {
 	}
 	if len(ids) > 0 {
 		e.add(p, fmt.Sprintf("paused for %v: %s", least.Round(time.Second), someIDs(ids)),
-			"what paused them may have ended before it had them go on; their requests wait: POST /resume to each",
+			"what paused them may have ended before it had them go on"+waits+": POST /resume to each, as the log says",
 			e.commands.order("/api/v1/pools/"+url.PathEscape(p.Name)+"/each?path=/resume"))
 	}
 }

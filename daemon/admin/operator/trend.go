@@ -22,6 +22,7 @@ const (
 	shedsOf    = "sheds "    // requests refused, as all workers are full
 	preemptsOf = "preempts " // requests that the workers' engines put back for want of KV
 	limitOf    = "limit "
+	longOf     = "long "    // requests that alone need more tokens than their key may take in a minute
 	rejectsOf  = "rejects " // requests that a strategy turned away
 	failsOf    = "fails "   // requests that a strategy failed on
 )
@@ -112,6 +113,8 @@ func (t *trends) tick(c *Config, now time.Time, log *slog.Logger) {
 		t.see(preemptsOf+p.Name, preempts(p.Workers.Stats(now)), now)
 	}
 	for _, k := range c.Limits.Counts(now) {
+		there[longOf+k.Key] = true
+		t.see(longOf+k.Key, k.Used.Long, now)
 		for by, n := range k.Used.Over {
 			name := limitOf + limit.By(by).String()
 			there[name+" "+k.Key] = true
@@ -135,7 +138,7 @@ func (t *trends) over(name, key string, refused uint64, now time.Time, log *slog
 	by := strings.TrimPrefix(name, limitOf)
 	switch {
 	case begins:
-		log.Warn("a key is at its limit, and more of its requests get 429: raise the limit, or see what its clients do",
+		log.Warn("requests of a key get 429 for its limit: raise the limit, or see what its clients do",
 			"key", key, "limit", by)
 	case ends:
 		log.Info("no request of the key has been refused for its limit for a minute", "key", key, "limit", by,

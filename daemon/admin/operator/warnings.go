@@ -232,19 +232,23 @@ func (e *evidence) canaries(p *PoolOverview) {
 	}
 }
 
-// lostRoles warns that no prefiller is up, while the others serve.
-func (e *evidence) lostRoles(p *PoolOverview) {
+func (w *WorkerState) prefills() bool { return w.Labels["role"] == "prefill" }
+
+// lostPrefillers returns the prefillers if none of them is up, while the others serve.
+func (p *PoolOverview) lostPrefillers() (lost []WorkerState) {
 	for _, r := range p.Roles {
 		if r.Role == "prefill" && r.Up == 0 && p.WhyNot == "" && p.Up > 0 {
-			var ids []string
-			for i := range p.Workers {
-				if w := &p.Workers[i]; w.Labels["role"] == r.Role {
-					ids = append(ids, w.ID+" "+w.State)
-				}
-			}
-			e.add(p, "no prefiller of "+p.Name+" serves", someIDs(ids)+": long prompts are computed where they are answered, "+
-				"which holds up the answers there", e.commands.check(" --probe"))
+			return slices.DeleteFunc(slices.Clone(p.Workers), func(w WorkerState) bool { return !w.prefills() })
 		}
+	}
+	return nil
+}
+
+// lostRoles warns that no prefiller is up, while the others serve.
+func (e *evidence) lostRoles(p *PoolOverview) {
+	if lost := p.lostPrefillers(); len(lost) > 0 {
+		e.add(p, "no prefiller of "+p.Name+" serves", sick(lost)+": long prompts are computed where they are answered, "+
+			"which holds up the answers there", e.commands.check(" --probe"))
 	}
 }
 
@@ -328,14 +332,21 @@ func (e *evidence) keysAtLimit() {
 			name := limit.By(by).String()
 			refused, rising := e.trends.of(limitOf + name + " " + s.Key)
 			n, all := waits[s.Key+" "+name], []string{}
+			title := "key " + s.Key + " is at its limit"
 			if rising {
 				all = append(all, fmt.Sprintf("%d of its requests got 429", refused.grown()))
+			}
+			if long, is := e.trends.of(longOf + s.Key); is && limit.By(by) == limit.ByTokens {
+				all = append(all, fmt.Sprintf("of which %d need more than that by themselves", long.grown()))
+				if n == 0 && long.grown() == refused.grown() {
+					title = "requests of key " + s.Key + " are longer than its limit"
+				}
 			}
 			if n > 0 {
 				all = append(all, fmt.Sprintf("%d wait in the router, whatever room the workers have", n))
 			}
 			if len(all) > 0 {
-				e.add(nil, "key "+s.Key+" is at its limit", fmt.Sprintf("%s = %.0f: %s; raise it, or see what its clients do",
+				e.add(nil, title, fmt.Sprintf("%s = %.0f: %s; raise it, or see what its clients do",
 					name, most, strings.Join(all, ", ")), e.commands.get("/api/v1/keys"))
 			}
 		}

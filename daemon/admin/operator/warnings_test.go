@@ -53,10 +53,11 @@ func TestWarnings(t *testing.T) {
 	const check, probe, status = "warmpath check --config w.toml", "warmpath check --probe --config w.toml", "warmpath status --admin host:1"
 	f("", func(*evidence, *PoolOverview) {})
 	f("warn: paused for 18m0s: b | what paused them may have ended before it had them go on; their requests wait: POST /resume "+
-		"to each | curl -X POST -gs -H \"Authorization: x\" http://host:1/api/v1/pools/p/each?path=/resume", func(e *evidence, p *PoolOverview) {
+		"to each, as the log says | curl -X POST -gs -H \"Authorization: x\" http://host:1/api/v1/pools/p/each?path=/resume", func(e *evidence, p *PoolOverview) {
 		e.commands.curl = "-H \"Authorization: x\" " + e.commands.curl
 		e.Now = time.Unix(2000, 0)
 		for i := range p.Workers[:2] {
+			p.Workers[i].InFlight = i
 			p.Workers[i].State, p.Workers[i].Since = "paused", e.Now.Add(-time.Duration(i+1)*9*time.Minute)
 			p.Workers[i].Forgotten = i == 1
 		}
@@ -133,7 +134,7 @@ func TestWarnings(t *testing.T) {
 	f("warn: file refused | the configuration in force stays: line 3: no | "+check, func(e *evidence, _ *PoolOverview) {
 		e.Reload = Reload{File: os.Args[0], Error: "conf: " + os.Args[0] + ":3: no"}
 	})
-	f("warn: b down | refused | "+probe+"\nwarn: no prefiller of p serves | b down: long prompts are computed where they are "+
+	f("warn: no prefiller of p serves | b down: refused: long prompts are computed where they are "+
 		"answered, which holds up the answers there | "+probe, func(_ *evidence, p *PoolOverview) {
 		p.Workers[1].State, p.Workers[1].Why, p.Workers[1].Labels = "down", "refused", map[string]string{"role": "prefill"}
 		p.Up, p.Roles = 2, []RoleLoad{{Role: "prefill", Workers: 1}}
@@ -201,6 +202,12 @@ func TestWarningsOfKeys(t *testing.T) {
 	}
 	f("", func(*evidence, *waiting.State) {})
 	f(at+"7 of its requests got 429"+end, refused)
+	f("warn: requests of key team-b are longer than its limit | tokens_per_minute = 900: 7 of its requests got 429, of which 7 need more "+
+		"than that by themselves"+end, func(e *evidence, _ *waiting.State) {
+		e.limits[0] = limit.Stats{Key: "team-b", Limits: limit.Limits{Tokens: 900}}
+		e.rise(limitOf + "tokens_per_minute team-b")
+		e.rise(longOf + "team-b")
+	})
 	f(at+"8 wait in the router, whatever room the workers have"+end, waits)
 	f(at+"7 of its requests got 429, 8 wait in the router, whatever room the workers have"+end, func(e *evidence, q *waiting.State) {
 		refused(e, q)

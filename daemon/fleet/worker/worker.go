@@ -291,13 +291,13 @@ func (w *Worker) read(m Metrics, c1 float64, now time.Duration) (requests float6
 	if first {
 		return 0
 	}
-	w.totals.preempts += uint64(max(0, m.Preempts-was.Preempts))
 	rested := w.rested
 	w.rested = w.engine.Rested(was.at) || w.flight.First != nil && w.engine.Rested(w.flight.First.Sent)
 	if rested || w.rested { // the times of what has ended have the pause in them
 		w.ended = ended{}
 		return 0
 	}
+	w.totals.preempts += uint64(max(0, m.Preempts-was.Preempts)) // a pause that empties the cache puts all back
 	if n, s := m.TokenTimes-was.TokenTimes, m.TokenTime-was.TokenTime; n > 0 && s > 0 {
 		w.signs.Note(&w.signs.Pages, s/n, now)
 		w.signs.Paged = now

@@ -169,7 +169,7 @@ func (a *allowance) Tell(out *message.Outbound, s message.Shape) {
 	if a.refused == nil {
 		return
 	}
-	a.key.Turned(a.refused.By)
+	a.key.Turned(a.refused)
 	if a.refused.Asked > 0 || retryIn(a.refused.After) > message.MostRetry {
 		out.Set("X-Should-Retry", "false") // the SDKs of OpenAI and Anthropic repeat every other 429, and too soon
 	}

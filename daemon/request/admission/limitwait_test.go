@@ -248,6 +248,9 @@ func TestASecondPlaceEndsWithTheWait(t *testing.T) {
 		if took := time.Since(began); took != 5*time.Second {
 			t.Errorf("it waited for %v in all; want 5 s", took)
 		}
+		if told := place.in.Seen.Queued.Waited; told != 5*time.Second {
+			t.Errorf("its record says that it waited for %v; want 5 s, at both places", told)
+		}
 		time.Sleep(time.Second) // the queue's tick
 	})
 }

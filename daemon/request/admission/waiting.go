@@ -93,21 +93,21 @@ func (t *Place) dropped(n waiting.News) *message.Fault {
 	return f
 }
 
-// note counts the end of a wait, and records it.
+// note counts the end of a wait.
 func (t *Place) note(dropped string) {
 	took := t.over(time.Now())
-	q := *t.in.Seen.Queued // who has the one before may read it
-	q.Waited += took
-	t.in.Seen.Queued = &q
 	t.meter.Waited(&t.in.Seen, journal.Waited{Took: took, Dropped: dropped})
 }
 
-// over returns how long the request has waited at its place, which it has left.
+// over records and returns how long the request has waited at its place, which it has left.
 func (t *Place) over(at time.Time) (took time.Duration) {
 	if t.Wait != nil {
 		t.place.Release()
 		took = t.Wait.Waited(at)
 		t.Wait, t.Before = nil, t.Before+took
+		q := *t.in.Seen.Queued // who has the one before may read it
+		q.Waited += took
+		t.in.Seen.Queued = &q
 	}
 	return took
 }

@@ -25,6 +25,7 @@ type Used struct {
 	Requests uint64        // that a worker got and that have ended
 	Tokens   float64       // of these, as they count
 	Over     [Count]uint64 // refused requests, by limit
+	Long     uint64        // of these, requests that alone need more tokens than a minute has
 }
 
 // Key holds the limits of one key and what it has taken. It is safe for concurrent use. A nil Key has no limits.
@@ -147,10 +148,13 @@ func (k *Key) refuse(r Refusal) *Refusal {
 }
 
 // Turned counts a request that is refused because of the limit, and does not wait.
-func (k *Key) Turned(by By) {
+func (k *Key) Turned(r *Refusal) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.used.Over[by]++
+	k.used.Over[r.By]++
+	if r.Asked > 0 {
+		k.used.Long++
+	}
 }
 
 // counted returns how many of the tokens count.

@@ -95,7 +95,7 @@ status! no worker has room|refuses requests|team-a
 page    key team-b is at its limit.*/api/v1/keys\]
 top     its key's tokens_per_minute
 why     waited .* for its key's tokens_per_minute
-log     a key is at its limit.*key=team-b limit=tokens_per_minute
+log     requests of a key get 429 for its limit.*key=team-b limit=tokens_per_minute
 metrics warmpath_queue_limited\{pool="main"\} [1-9]
 client  429 .*has reached its tokens_per_minute of 3000; try again in
 alert   WarmpathKeyAtLimit
@@ -115,9 +115,8 @@ alert   WarmpathKeyWaits
 			s.wait(3)
 			return nil
 		}, says: `
-status  WARNING p1 ejected: no byte of any answer
-status  WARNING no prefiller of large serves: p1 ejected: long prompts are computed where they are answered
-status! (?m)^d[12] .*(ejected|no byte|fails)
+status  WARNING no prefiller of large serves: p1 ejected: no byte of any answer.*: long prompts are computed
+status! (?m)WARNING p1|to refuse nothing|^d[12] .*(ejected|no byte|fails)
 status! p1 (is )?down|are down
 why     prefill +(where it is answered: no prefiller took it|at p1: failed \(p1: timeout\))
 log     worker ejected.*worker=p1
@@ -141,8 +140,8 @@ alert   WarmpathWorkerDown
 			s.wait(2)
 			return nil
 		}, says: `
-status  WARNING p1 down: /health: dial: connect: connection refused
-status  WARNING no prefiller of large serves: p1 down: long prompts are computed
+status  WARNING no prefiller of large serves: p1 down: /health: dial: connect: connection refused: long prompts
+status! WARNING p1|to refuse nothing
 status  role prefill: 0 of 1 up
 status! (?m)^d[12] .*(ejected|down|fails)
 why     prefill +where it is answered: no prefiller took it
@@ -370,8 +369,8 @@ alert   WarmpathCertificateRefused
 			s.about = "r12"
 			return nil
 		}, says: `
-status  WARNING p1 ejected: no byte of any answer
-status  WARNING no prefiller of large serves: p1 ejected
+status  WARNING no prefiller of large serves: p1 ejected: no byte of any answer
+status! WARNING p1
 status  WARNING key team-b is at its limit: requests_per_minute = 12: \d wait in the router, whatever room
 status! (?m)^d[12] .*(ejected|no byte|fails)|team-a|no worker has room
 why     for its key's requests_per_minute
@@ -675,6 +674,7 @@ metrics warmpath_worker_restarts_total\{pool="main",worker="w1"\} 4
 client  broken
 client  503
 status! strategy of main set aside
+why!    turned away at once
 alert   WarmpathWorkerRestarts
 alert?  WarmpathErrors
 alert?  WarmpathRetries
@@ -756,8 +756,9 @@ WORKERS w1
 			s.about = "r2"
 			return nil
 		}, says: `
-status  WARNING key team-b is at its limit: tokens_per_minute = 2000: 3 of its requests got 429
-log     a key is at its limit.*key=team-b limit=tokens_per_minute
+status  WARNING requests of key team-b are longer than its limit: tokens_per_minute = 2000: 3 .*, of which 3 need more
+status! team-b is at its limit
+log     requests of a key get 429 for its limit.*key=team-b limit=tokens_per_minute
 why     decision +none: refused with rate_limit_exceeded
 client  429 .*needs at least \d+ tokens.*retrying will not help: shorten the prompt or lower max_tokens
 client! 429 .*retry-after=[1-9]
@@ -816,7 +817,7 @@ WORKERS w1 w2 w3
 status  (?m)^w1 +draining .*asked to drain
 status  (?m)^w2 +paused
 status  WARNING paused for 1\ds: w2: .*POST /resume to each
-status! WARNING .*w[13]|NOT READY|paused for 0s
+status! WARNING .*w[13]|NOT READY|paused for 0s|their requests wait
 why     decision +w[13]
 log     worker paused: it holds its requests.*worker=w2
 log     conversations have moved.*worker=w1 moved=[1-9]\d* .*failed=0
@@ -919,7 +920,7 @@ WORKERS w1 w2
 status  WARNING paused for 1\ds: w1, w2: what paused them may have ended.*curl .*Authorization.*each\?path=/resume
 status  PAUSED: no worker is up, and requests wait for one
 status  (?m)^w1 +paused
-status! cannot serve|NOT READY|AT ZERO
+status! cannot serve|NOT READY|AT ZERO|lack KV|to refuse nothing
 page    warn: paused for 1\ds: w1, w2
 why     answer +under way for
 log     worker paused.*worker=w1

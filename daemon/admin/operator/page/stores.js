@@ -11,7 +11,7 @@ export function drawPools(o) {
     pools.map((p) => [p.name, el("span", "wrap", p.models.join(", ")), [`${p.up} of ${p.workers_total}`,
       ...(p.roles || []).map((r) => `${r.role} ${r.up} of ${r.workers}`)].join(", "),
       p.why_not ? el("span", "bad", p.panics ? "by panic alone" : "cannot serve") : p.module_quarantined ? el("span", "bad", "by the fallback") :
-        el("span", "good", p.rests ? "at zero" : "serves"),
+        el("span", "good", p.rests ? (p.workers.some((w) => w.state === "paused") ? "paused" : "at zero") : "serves"),
       el("span", "wrap", `${p.strategy} on ${p.view}${p.moves ? " · moves: " + p.moves : ""}${p.subset ? " · subset: " + p.subset.text : ""}`), el("span", "id", p.module_sha256.slice(0, 12)), count(p.module.picks), String(p.module.traps),
       listed(p.module.fallbacks), ms(p.demand_seconds), count(p.index_blocks), el("span", "wrap", listed(p.sessions))]), [6, 7, 9, 10]));
   const waits = pools.filter((p) => p.queue).flatMap((p) => p.queue.flows.map((f) => [f.flow, p.name, String(f.requests), String(f.priority),
