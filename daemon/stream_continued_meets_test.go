@@ -333,3 +333,28 @@ func TestFileDrainsStreams(t *testing.T) {
 		t.Errorf("%v, %v: %.300s", err, continuations(r), text[max(0, len(text)-300):])
 	}
 }
+
+// TestContinuedAndBrokenIsCharged: a stream that breaks off at its second worker too costs its key what both have sent.
+func TestContinuedAndBrokenIsCharged(t *testing.T) {
+	t.Parallel()
+	f := sims(t, 2, vllmsim.Config{ReplyTokens: 4000, Speed: 1})
+	r := start(t, continues(settings("roundrobin", f.URLs()...))+limited(t, "team", "tokens_per_minute = 100000"), 2)
+	text, err := r.asks(continuable[0].body("What is the tide?", 1000), 2000, func() {
+		r.killBusy(f)
+		eventually(t, "the other worker goes on", func() bool { return r.metric("warmpath_worker_in_flight") == 1 && r.describe()[0].Up == 1 })
+		time.Sleep(time.Second) // which is a hundred tokens
+		r.killBusy(f)
+	}, "Authorization", "Bearer team-secret")
+	got, number := gotten{ids: map[string]bool{}}, 0
+	for event := range strings.SplitSeq(text, "\n\n") {
+		if data, ok := strings.CutPrefix(event, "data: "); ok {
+			_ = got.event(&number, data)
+		}
+	}
+	if err == nil || r.metric("warmpath_continuations_total", `result="broken"`) != 1 {
+		t.Errorf("%v, %v", err, continuations(r))
+	}
+	if _, tokens, now := r.taken("team"); float64(tokens) < float64(len(got.text))/4 || now != 0 {
+		t.Errorf("%v tokens are charged for a text of %d bytes, 4 a token; %d are in flight", tokens, len(got.text), now)
+	}
+}

@@ -13,7 +13,6 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/request/admission"
 	"github.com/warmpath/warmpath/daemon/request/message"
-	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
@@ -53,11 +52,8 @@ func (a *Attempt) BreakOff(number int) {
 }
 
 // Concluded records the end of a stream that ended with ErrBroken, and went on at another worker.
-func (a *Attempt) Concluded(o judge.Outcome, used route.Usage, whole bool) {
+func (a *Attempt) Concluded(o judge.Outcome, whole bool) {
 	s := &a.answer
-	if used.Known {
-		s.r.In.Seen.Usage = used
-	}
 	s.once.Do(func() { s.conclude(o, whole, time.Now()) })
 	if whole {
 		s.err = io.EOF

@@ -16,7 +16,6 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/resume"
-	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
@@ -154,13 +153,16 @@ func (c *continued) await(room upstream.Room) int {
 func (c *continued) conclude(err error) bool {
 	c.over = true
 	r := &c.e.req
-	o, used, whole := judge.Outcome{Kind: judge.Answered}, route.Usage{}, err == io.EOF
-	if c.joined != nil {
-		used.Prompt, used.Output, used.Known = c.joined.Usage()
-		o.Tokens = used.Output
+	o, whole := judge.Outcome{Kind: judge.Answered}, err == io.EOF
+	switch {
+	case c.joined == nil:
+	case err == resume.ErrOther:
+		c.result = journal.ContinuedOther
+	default:
 		c.result = journal.ContinuedBroken
-		if err == resume.ErrOther {
-			c.result = journal.ContinuedOther
+		if prompt, output, known := c.joined.Usage(); known {
+			used := &r.In.Seen.Usage
+			used.Prompt, used.Output, used.Known, o.Tokens = prompt, output, true, output
 		}
 	}
 	switch cause := message.CauseOf(c.ctx); {
@@ -180,7 +182,7 @@ func (c *continued) conclude(err error) bool {
 		c.a.BreakOff(c.draft.Next())
 		return false
 	}
-	c.a.Concluded(o, used, whole)
+	c.a.Concluded(o, whole)
 	return true
 }
 
