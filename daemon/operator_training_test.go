@@ -282,8 +282,8 @@ func TestAPauseLongerThanStreamTimeout(t *testing.T) {
 			time.Sleep(1200 * time.Millisecond)
 			r.call("/resume", direct)
 		})
-		if err != nil || !strings.HasSuffix(got, "data: [DONE]\n\n") || len(continuations(r.running)) > 0 {
-			t.Errorf("direct %v: %v, %v: %.300s", direct, err, continuations(r.running), got[max(0, len(got)-300):])
+		if err != nil || !strings.HasSuffix(got, "data: [DONE]\n\n") {
+			t.Errorf("direct %v: %v: %.300s", direct, err, got[max(0, len(got)-300):])
 		}
 		if w := r.describe()[0].Workers[0]; w.WhyOf() != "" {
 			t.Errorf("direct %v: the worker is %s: %s", direct, w.State, w.WhyOf())
