@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"flag"
 	"io"
 	"log"
@@ -39,7 +40,16 @@ func (h *fleet) below(urls []string) []string {
 		if err != nil {
 			log.Fatal(err)
 		}
-		s := &http.Server{Handler: http.StripPrefix(workerPath, proxy), ErrorLog: proxy.ErrorLog}
+		// Go's client closes the connection to a worker that answers before the body has been passed on.
+		whole := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				panic(http.ErrAbortHandler)
+			}
+			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+			proxy.ServeHTTP(w, r)
+		})
+		s := &http.Server{Handler: http.StripPrefix(workerPath, whole), ErrorLog: proxy.ErrorLog}
 		go s.Serve(l)
 		h.ended = append(h.ended, func() { s.Close() })
 		all[i] = "http://" + l.Addr().String() + workerPath
