@@ -67,7 +67,8 @@ func TestSeriesOfGoneWorkersGo(t *testing.T) {
 	}
 }
 
-// staying sets how long series outlive their worker.
+// staying sets how long series outlive their worker, in daemons that start from now on: at most one of the tests that do
+// so runs beside others.
 func staying(t *testing.T, d time.Duration) {
 	t.Helper()
 	before := seriesStay
@@ -77,7 +78,6 @@ func staying(t *testing.T, d time.Duration) {
 
 // TestSeriesOfARemovedPoolGo: by the daemon's own sweeps, and not before its last request has ended.
 func TestSeriesOfARemovedPoolGo(t *testing.T) {
-	t.Parallel()
 	a, b := sims(t, 1, vllmsim.Config{Models: []string{"a"}}), sims(t, 1, vllmsim.Config{Models: []string{"b"}})
 	var toml strings.Builder
 	toml.WriteString("[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n")

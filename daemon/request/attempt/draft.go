@@ -231,7 +231,7 @@ func (d draft) awaitOutput() *Failure {
 			continue // a ping or a comment keeps a connection alive through whatever stands before us: it must go on
 		}
 		d.resp.SetChunkTimeout(0)
-		d.resp.Holds = d.a
+		d.resp.AskBeforeTimeout(d.a)
 		d.resp.Release()
 		if !d.a.stopTimer() {
 			return d.discardBroken(errLate)

@@ -23,6 +23,7 @@ type conn struct {
 	deadline time.Time // of reads and writes, as last set
 	epoch    uint64    // of the pool when it was made
 	mark     uint64    // of the last request
+	holding  Holding   // of its answer, or nil
 
 	first  firstRead
 	silent bool // no byte of an answer has come on it since the request

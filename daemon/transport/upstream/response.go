@@ -23,10 +23,6 @@ type Response struct {
 	Header Header
 	Length int64 // of the body that Read gives; -1 = not announced
 
-	// Holds is asked when nothing has come for the chunk timeout: if the worker holds the answer up, Read waits on. nil:
-	// Read returns ErrStalled.
-	Holds Holding
-
 	claim
 	pool *pool
 
@@ -98,6 +94,14 @@ func (x *Response) FirstUse() bool { return x.newest }
 // head of a stream before the prefill, which takes longer than any pause after it.
 func (x *Response) SetChunkTimeout(d time.Duration) { x.pause = d }
 
+// AskBeforeTimeout has h asked when nothing has come for the chunk timeout: if the worker holds the answer up, Read
+// waits on. Without it Read returns ErrStalled.
+func (x *Response) AskBeforeTimeout(h Holding) {
+	if x.conn != nil {
+		x.conn.holding = h
+	}
+}
+
 // buffered reads of the rest that came with the head.
 func (x *Response) buffered(p []byte) (int, error) {
 	n, used, err := x.body.take(p, x.rest)
@@ -112,7 +116,7 @@ func (x *Response) buffered(p []byte) (int, error) {
 func (x *Response) direct(room Room) (int, error) {
 	x.conn.arm(time.Now(), positive(x.pause, x.pool.config.ChunkTimeout))
 	n, err := x.receive(room)
-	if n == 0 && isTimeout(err) && !x.canceled.Load() && x.Holds != nil && x.Holds.IsHeld() {
+	if n == 0 && isTimeout(err) && !x.canceled.Load() && x.conn.holding != nil && x.conn.holding.IsHeld() {
 		return 0, nil
 	}
 	if n == 0 {
@@ -177,6 +181,7 @@ func (x *Response) finish(whole bool) {
 	if x.err == errClosed {
 		cn.counts.canceled.Add(1)
 	}
+	cn.holding = nil
 	if whole {
 		x.pool.put(cn)
 	} else {
