@@ -65,10 +65,11 @@ func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bo
 		return false
 	}
 	c.sent++
-	if c.sent == 1 && c.ask.From == nil { // the rest of an answer is no turn
+	begins := c.sent == 1 && c.ask.From == nil // the rest of an answer is no turn
+	if begins {
 		c.talk.turn(c.pool, &c.ask, &c.fleet, w.Key(), at)
 	}
-	if !c.talk.none() {
+	if !c.talk.none() && (!begins || c.pool.one.Load()) { // turn has recorded the worker
 		c.pool.book.Went(c.talk.key, w.Key(), uint64(w.Weights()))
 	}
 	c.held = int32(held)
