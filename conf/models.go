@@ -86,16 +86,21 @@ func checkFallback(r *report, path string, c *Config, m *Model) {
 	}
 }
 
-// Alias is a name that leads to a model.
-type Alias struct{ Name, Model string }
+// Alias is a name that leads to a model. Else serves its requests while no worker has the model; "" = none does.
+type Alias struct{ Name, Model, Else string }
 
 // Leads lists the aliases that lead to models which this pool serves by name.
 func (c *Config) Leads(p *Pool) (all []Alias) {
 	for i := range c.Models {
-		for _, t := range c.Models[i].To {
+		m := &c.Models[i]
+		other := m.Fallback
+		if len(m.On) > 0 && !slices.Contains(m.On, "down") {
+			other = ""
+		}
+		for _, t := range m.To {
 			first := slices.IndexFunc(c.Pools, func(o Pool) bool { return o.Serves(t.Model) })
 			if first >= 0 && c.Pools[first].Name == p.Name {
-				all = append(all, Alias{Name: c.Models[i].Name, Model: t.Model})
+				all = append(all, Alias{Name: m.Name, Model: t.Model, Else: other})
 			}
 		}
 	}

@@ -162,7 +162,14 @@ var words = map[string]func(s *scope) bool{
 		return s.p.anyWorker(func(w *Worker) bool { return strings.HasPrefix(w.URL+w.MetricsURL, "https://") })
 	},
 	"?two-workers": func(s *scope) bool { return len(s.p.Workers) != 1 || discovers(s.p) },
-	"?one-serves":  func(s *scope) bool { return discovers(s.p) || s.p.anyWorker((*Worker).takes) },
+	"?one-serves": func(s *scope) bool {
+		_, answer := byRole(s.p)
+		return discovers(s.p) || count(answer, func(w *Worker) bool { return !w.Drain }) > 0
+	},
+	"?reached": func(s *scope) bool { // one note is enough
+		at, _ := parts(s.v.String())
+		return !loopback(at) || !strings.HasSuffix(s.path, ".workers[0].url")
+	},
 	"?cpu-kv": func(s *scope) bool {
 		return discovers(s.p) || s.p.anyWorker(func(w *Worker) bool { return w.CPUTokens > 0 })
 	},
@@ -219,8 +226,8 @@ var words = map[string]func(s *scope) bool{
 	},
 	"?not-http": func(s *scope) bool {
 		return !s.p.anyWorker(func(w *Worker) bool {
-			_, at, _ := strings.Cut(w.URL, "://")
-			return s.v.String() == "tcp://"+at
+			at, _ := parts(w.URL)
+			return s.v.String() == "tcp://"+at || s.v.String() == "tcp://*:"+at[strings.LastIndexByte(at, ':')+1:]
 		})
 	},
 	"?near-prefillers": func(s *scope) bool {
@@ -229,10 +236,27 @@ var words = map[string]func(s *scope) bool{
 	},
 	"?another-strategy": func(s *scope) bool { return s.v.String() != s.p.Strategy.Orders() },
 	"?exact-name":       func(s *scope) bool { return s.p.namesOne() },
-	"?more-names":       func(s *scope) bool { return len(s.p.Models) > 1 || strings.Contains(s.p.Models[0], "*") },
+	"?patterns":         func(s *scope) bool { return strings.Contains(strings.Join(s.p.Models, ""), "*") },
+	"?no-folder": func(s *scope) bool { // a whole path is the name that vLLM gives to a model of a folder
+		return !slices.ContainsFunc(s.v.Interface().([]string), func(m string) bool {
+			return strings.HasSuffix(m, "/") && m[0] != '/' && m[0] != '.'
+		})
+	},
+	"?own-name": func(s *scope) bool {
+		return slices.ContainsFunc(s.p.Models, func(name string) bool {
+			m := modelOf(s.c, name)
+			return m == nil || len(m.To) == 0
+		})
+	},
+	"?threshold": func(s *scope) bool {
+		n, err := strconv.Atoi(s.c.OptionValues(s.p)["concurrency_threshold"])
+		return err != nil || n < s.p.MaxInFlight || s.p.Strategy.Orders() != "prefixaware"
+	},
+	"?port-of-tls": func(s *scope) bool {
+		plain := s.c.Server.TLSCertFile == ""
+		return !strings.HasSuffix(s.v.String(), ":443") && plain || !strings.HasSuffix(s.v.String(), ":80") && !plain
+	},
 }
-
-func (w *Worker) takes() bool { return !w.Drain }
 
 // pathOf returns the path of a URL without its last slash.
 func pathOf(url reflect.Value) string {

@@ -17,7 +17,9 @@ import (
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/adapt"
 	"github.com/warmpath/warmpath/daemon/admin/decisions"
+	"github.com/warmpath/warmpath/daemon/admin/metrics"
 	"github.com/warmpath/warmpath/daemon/admin/operator"
+	"github.com/warmpath/warmpath/daemon/admin/readiness"
 	"github.com/warmpath/warmpath/daemon/admin/register"
 	"github.com/warmpath/warmpath/daemon/admin/strategies"
 	"github.com/warmpath/warmpath/daemon/admin/tracing"
@@ -52,8 +54,8 @@ type Daemon struct {
 	register *register.Register
 	kvEvents *feed.Listener // for workers that dial us; nil = there is none
 	certs    certificate.All
-	metrics  *operator.Metrics
-	departed *operator.Departed
+	metrics  *metrics.Metrics
+	departed *metrics.Departed
 	server   *exchange.Server
 	api      *sessionapi.API
 	front    *front.Server
@@ -113,8 +115,8 @@ func NewUnder(m *unit.Manager, c *conf.Config, log *slog.Logger) (*Daemon, error
 		return nil, err
 	}
 	d := &Daemon{log: log, room: descriptorLimit{log: log}, level: level, host: h, lmcache: controller, tier: store,
-		atStart: c, manager: m, metrics: operator.NewMetrics(Version)}
-	d.departed = operator.NewDeparted(d.metrics, seriesStay)
+		atStart: c, manager: m, metrics: metrics.NewMetrics(Version)}
+	d.departed = metrics.NewDeparted(d.metrics, seriesStay)
 	d.server = exchange.New(exchange.Config{Log: log, Meter: d.metrics, Keeper: &d.ring})
 	d.api = sessionapi.New(d.server, log)
 	d.life, d.end = context.WithCancel(context.Background())
@@ -186,7 +188,7 @@ func (d *Daemon) start(c *conf.Config) error {
 	if err != nil {
 		return err
 	}
-	d.metrics.Reloaded(operator.Reload{At: time.Now(), OK: true, File: c.Path})
+	d.metrics.Reloaded(metrics.Reload{At: time.Now(), OK: true, File: c.Path})
 	d.note(c)
 	d.tending.Go(func() { d.tend(d.life) })
 	d.tending.Go(func() { d.memory.Run(d.life) })
@@ -203,7 +205,7 @@ func (d *Daemon) AdminAddr() string { return d.operator.Addr() }
 func (d *Daemon) epoch() *front.Epoch { return d.state.Load().epoch }
 
 // shown are the pools as an operator sees them.
-func (d *Daemon) shown() []*operator.Pool { return d.state.Load().shown() }
+func (d *Daemon) shown() []*readiness.Pool { return d.state.Load().shown() }
 
 // Run serves until ctx ends, then drains: /ready answers 503, after server.drain_delay no connection is accepted, open
 // answers run to their end within server.drain_timeout; then streams are ended with an error event. Its error is nil
@@ -234,7 +236,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 // serveClients serves until the drain, on a kept socket only once every pool has a worker that is up.
 func (d *Daemon) serveClients() error {
 	d.manager.Await(func() bool {
-		return !slices.ContainsFunc(d.shown(), func(p *operator.Pool) bool { return p.Empty(time.Now()) })
+		return !slices.ContainsFunc(d.shown(), func(p *readiness.Pool) bool { return p.Empty(time.Now()) })
 	})
 	d.manager.Ready("serving clients at " + d.Addr() + ", the operator at " + d.AdminAddr())
 	return d.front.Run()
@@ -322,7 +324,7 @@ func (p process) Configuration() *conf.Config { return p.state.Load().conf }
 func (p process) Settings() map[string]any    { return conf.Shown(p.state.Load().inForce) }
 func (p process) Epoch() *front.Epoch         { return p.epoch() }
 func (p process) Served() *epoch.Epoch        { return &p.epoch().Epoch }
-func (p process) Pools() []*operator.Pool     { return p.shown() }
+func (p process) Pools() []*readiness.Pool    { return p.shown() }
 func (p process) Draining() bool              { return p.front.Draining() }
 func (p process) Pprof() bool                 { return p.Configuration().Server.Pprof }
 

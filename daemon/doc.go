@@ -30,11 +30,16 @@
 //
 // # How its cost grows
 //
-// CPU of a request of 1 KB, in us (bench/data -run growth, a quiet machine of two cores, 2026-11):
+// CPU of a request of 1 KB, in us (bench/data -run growth, two cores of a virtual machine, 2026-12; the same request
+// took two thirds as long in another hour, so compare the ratios):
 //
-//	workers of a pool    4: 33       64: 57       256: 97
-//	pools of 4 workers   1: 33       16: 32
-//	connections in turn  10: 30      1,000: 40    9,000: 43
+//	workers of a pool    4: 137      64: 137      256: 191      1,000: 153    10,000: 422
+//	pools of 4 workers   1: 137      16: 123
+//	connections in turn  10: 156     1,000: 149   9,000: 120
+//
+// In a pool of more than 32 workers the built-in strategies weigh candidates in place of all workers. A request to
+// 1,000 workers, over one to 4, costs 1.2 with session and with roundrobin, and 3.4 with the rows of all (-run
+// growth/strategies, a busy machine).
 //
 // testdata/bench/data/figures.md lists where the time of a request goes.
 package daemon

@@ -2,7 +2,7 @@ package daemon
 
 import (
 	"github.com/warmpath/warmpath/conf"
-	"github.com/warmpath/warmpath/daemon/admin/operator"
+	"github.com/warmpath/warmpath/daemon/admin/readiness"
 	"github.com/warmpath/warmpath/daemon/request/front"
 )
 
@@ -15,8 +15,8 @@ type state struct {
 }
 
 // shown are the pools as an operator sees them.
-func (s *state) shown() []*operator.Pool {
-	all := make([]*operator.Pool, len(s.pools))
+func (s *state) shown() []*readiness.Pool {
+	all := make([]*readiness.Pool, len(s.pools))
 	for i, p := range s.pools {
 		all[i] = p.shown()
 	}

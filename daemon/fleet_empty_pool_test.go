@@ -8,17 +8,18 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/admin/operator"
+	"github.com/warmpath/warmpath/daemon/admin/readiness"
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
-// readiness is what /ready says.
-type readiness struct {
+// readyAnswer is what /ready says.
+type readyAnswer struct {
 	status int
 	Ready  bool
 	Pools  []operator.PoolBrief
 }
 
-func (r *running) readiness() (got readiness) {
+func (r *running) readiness() (got readyAnswer) {
 	r.t.Helper()
 	s := r.do("GET", "/ready", "")
 	if err := json.Unmarshal([]byte(s.body), &got); err != nil {
@@ -43,7 +44,7 @@ func TestAPoolThatNoWorkerCanServeIsTold(t *testing.T) {
 		t.Errorf("the line is %v; want WARN with pool, patterns and the models listed", w)
 	}
 	got := r.readiness()
-	if got.status != 200 || got.Pools[0].Ready || got.Pools[0].WhyNot != operator.WhyUnfit || got.Pools[0].Up != 1 {
+	if got.status != 200 || got.Pools[0].Ready || got.Pools[0].WhyNot != readiness.WhyUnfit || got.Pools[0].Up != 1 {
 		t.Errorf("/ready: %+v; want 200, as /endpoints/qwen/invocations is served, and a pool that is not ready, and why", got)
 	}
 	if s := r.do("POST", "/endpoints/qwen/invocations", `{"prompt":"x"}`); s.status != 200 {
@@ -116,7 +117,7 @@ func TestAnEmptyPoolIsAnError(t *testing.T) {
 	if got := r.metric("warmpath_worker_draining"); got != 1 {
 		t.Errorf("%v are draining; a worker that is down is none of them", got)
 	}
-	if got := r.readiness(); got.status != 503 || got.Pools[0].WhyNot != operator.WhyEmpty {
+	if got := r.readiness(); got.status != 503 || got.Pools[0].WhyNot != readiness.WhyEmpty {
 		t.Errorf("/ready: %+v; want 503: no worker is up", got)
 	}
 	w := r.describe()[0].Workers[1]
@@ -150,13 +151,13 @@ func TestAnEmptyPoolThatPanics(t *testing.T) {
 	if l := lines.wait(t, "the pool has no worker that is up: its requests go to one that is not (panic = true)"); l["level"] != "ERROR" {
 		t.Errorf("the line is %v; want ERROR", l)
 	}
-	if got := r.readiness(); got.status != 200 || !got.Pools[0].Ready || got.Pools[0].Up != 0 || got.Pools[0].WhyNot != operator.WhyPanics {
+	if got := r.readiness(); got.status != 200 || !got.Pools[0].Ready || got.Pools[0].Up != 0 || got.Pools[0].WhyNot != readiness.WhyPanics {
 		t.Errorf("/ready: %+v; want 200 and why, or a load balancer takes the last resort away", got)
 	}
 	if s := do(t, "POST", "http://"+r.AdminAddr()+"/api/v1/pools/main/workers/w1/drain", ""); s.status != 200 {
 		t.Fatalf("%d %s", s.status, s.body)
 	}
-	if got := r.readiness(); got.status != 503 || got.Pools[0].WhyNot != operator.WhyEmpty {
+	if got := r.readiness(); got.status != 503 || got.Pools[0].WhyNot != readiness.WhyEmpty {
 		t.Errorf("/ready: %+v; want 503: panic gives nothing to a worker that was asked to drain", got)
 	}
 }

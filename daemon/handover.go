@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -34,8 +33,9 @@ type leaving struct {
 	takers  []string        // those that take requests; nil = it has not looked
 }
 
-// moves are those away from one worker.
+// moves are those away from one worker, or to one that has come.
 type moves struct {
+	plan *relocate.Plan
 	stop context.CancelFunc
 	over chan struct{} // is closed when they have ended
 }
@@ -191,14 +191,9 @@ func (p *pool) fulfilOne(t *relocate.Task, m *relocate.Move) {
 	p.route.Book.Did(t, m, relocate.Taken{By: to, Cached: cached, Took: time.Since(at)}, time.Now())
 }
 
-const (
-	// leaveTime is how long conversations may move away from a worker that is drained by its pod's end or by the file of
-	// workers. Kubernetes gives a pod 30 s by default.
-	leaveTime = 25 * time.Second
-
-	// joinTime is the same for those that move to a worker that has come.
-	joinTime = time.Minute
-)
+// leaveTime is how long conversations may move away from a worker that is drained by its pod's end or by the file of
+// workers. Kubernetes gives a pod 30 s by default.
+const leaveTime = 25 * time.Second
 
 // rebalance begins the moves that no command asks for: away from a worker whose configuration drains it, or that has
 // gone from it, and to one that has come. It is called once a second.
@@ -227,12 +222,12 @@ func (p *pool) rebalance(now time.Time) {
 		if l.takers == nil || slices.Contains(l.takers, id) {
 			continue
 		}
-		if l.busy() { // their moves fill it too
+		if l.movesAway() { // their moves fill it too
 			takers = slices.DeleteFunc(takers, func(other string) bool { return other == id })
 			break
 		}
-		if plan := p.route.Book.Join(id, now, now.Add(joinTime)); plan != nil {
-			p.begin(id, joinTime, plan)
+		if plan := p.route.Book.Join(id, now); plan != nil {
+			p.begin(id, relocate.JoinTime, plan)
 		}
 	}
 	l.takers = takers
@@ -263,11 +258,16 @@ func (p *pool) compare(set *setup, now time.Time) {
 	l.from, l.drained = set, drained
 }
 
-// busy reports whether conversations move.
-func (l *leaving) busy() bool {
+// movesAway reports whether conversations move away from a worker.
+func (l *leaving) movesAway() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.moves) > 0
+	for _, m := range l.moves {
+		if !m.plan.Joins() {
+			return true
+		}
+	}
+	return false
 }
 
 // begin begins the moves of a plan, in place of those away from or to the same worker.
@@ -282,13 +282,20 @@ func (p *pool) begin(id string, within time.Duration, plan *relocate.Plan) {
 func (p *pool) Moving() []string {
 	p.leaving.mu.Lock()
 	defer p.leaving.mu.Unlock()
-	return slices.Sorted(maps.Keys(p.leaving.moves))
+	var ids []string
+	for id, m := range p.leaving.moves {
+		if !m.plan.Idle() {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 // run makes the moves of a plan, and has other workers go on with streams. The caller holds p.leaving.mu.
 func (p *pool) run(id string, within time.Duration, plan *relocate.Plan, streams []worker.Holder) {
 	ctx, cancel := context.WithTimeout(p.life, within)
-	m := moves{stop: cancel, over: make(chan struct{})}
+	m := moves{plan: plan, stop: cancel, over: make(chan struct{})}
 	p.leaving.moves[id] = m
 	p.running.Go(func() {
 		defer p.leaving.forget(id, m.over)

@@ -1,8 +1,10 @@
 package daemon
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
@@ -94,5 +96,51 @@ func TestHandOverThroughAFullTier(t *testing.T) {
 		if w, cached := c.turn(t, r); w == leaves || cached < .6 {
 			t.Errorf("conversation %d: its next turn went to %s, which had %.2f of it cached", c.id, w, cached)
 		}
+	}
+}
+
+// TestHandOverKeepsTheWeights: in a pool whose sessions keep their weights, conversations move to workers with the version
+// that answered them, and to none that has come with another one. What no other worker has goes on where it is.
+func TestHandOverKeepsTheWeights(t *testing.T) {
+	t.Parallel()
+	f := sims(t, 4, vllmsim.Config{})
+	toml := strings.Replace(withHandOver("prefixaware", f.URLs()...), "hand_over_bytes", "weights = \"one\"\nhand_over_bytes", 1)
+	r := start(t, weighted(toml, "11", "11", "12", "13"), 4)
+	workers := r.shown()[0].Workers
+	workers.Drain("w3", true, time.Now())
+	workers.Drain("w4", true, time.Now())
+	at := map[string][]*chatting{}
+	name := func(c *chatting) []string { return []string{"X-Session-Id", fmt.Sprint("talk-", c.id)} }
+	for i := range 9 {
+		c := &chatting{id: i}
+		c.turn(t, r, name(c)...)
+		w, _ := c.turn(t, r, name(c)...)
+		at[w] = append(at[w], c)
+	}
+	workers.Drain("w3", false, time.Now())
+	workers.Drain("w4", false, time.Now())
+	time.Sleep(2500 * time.Millisecond) // they have come, and get no share
+	if n := drainMoving(t, r, "w1"); n != len(at["w1"]) || n == 0 {
+		t.Errorf("%d conversations move; want %d", n, len(at["w1"]))
+	}
+	for _, c := range at["w1"] {
+		if w, cached := c.turn(t, r, name(c)...); w != "w2" || cached < .6 {
+			t.Errorf("conversation %d: its next turn went to %s, which had %.2f of it cached", c.id, w, cached)
+		}
+	}
+	if s := do(t, "POST", "http://"+r.AdminAddr()+"/api/v1/pools/main/workers/w2/drain?hand_over=2s", ""); s.status != 200 {
+		t.Fatal(s.status, s.body)
+	}
+	if w, _ := at["w1"][0].turn(t, r, name(at["w1"][0])...); w != "w2" {
+		t.Errorf("the next turn of one for whose weights there is no other worker went to %s", w)
+	}
+	eventually(t, "the time for moves is over", func() bool { return len(r.state.Load().pools[0].Moving()) == 0 })
+	for i, w := range f[2:] {
+		if n := w.Stats().Finished; n != 0 {
+			t.Errorf("%d requests went to w%d, which has other weights", n, i+3)
+		}
+	}
+	if w, _ := at["w1"][0].turn(t, r, name(at["w1"][0])...); w == "w1" || w == "w2" {
+		t.Errorf("after that it went to %s, which drains", w)
 	}
 }

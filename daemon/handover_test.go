@@ -139,6 +139,23 @@ func TestHandOverKeepsThemUntilTheyMove(t *testing.T) {
 	}
 }
 
+// TestHandOverToAPausedWorker: the log says which worker took nothing.
+func TestHandOverToAPausedWorker(t *testing.T) {
+	t.Parallel()
+	f := sims(t, 2, vllmsim.Config{DevMode: true})
+	r, lines := startLogged(t, withHandOver("roundrobin", f.URLs()...), 2)
+	for i := range 2 {
+		(&chatting{id: i}).turn(t, r)
+	}
+	if s := do(t, "POST", f.URLs()[1]+"/pause?mode=keep", ""); s.status != 200 {
+		t.Fatalf("%+v", s)
+	}
+	do(t, "POST", "http://"+r.AdminAddr()+"/api/v1/pools/main/workers/w1/drain?hand_over=1s", "")
+	if got := lines.wait(t, "conversations have moved"); got["last_error"] != "worker w2 did not answer in time" {
+		t.Errorf("%v", got)
+	}
+}
+
 // TestHandOverThroughATier: the workers share a tier, which has lost all when one of them is drained. It stores its
 // conversations there, and the others load them.
 func TestHandOverThroughATier(t *testing.T) {
@@ -353,6 +370,50 @@ func TestHandOverStreams(t *testing.T) {
 	}
 	if w := r.describe()[0].Workers[0]; w.State != "draining" {
 		t.Errorf("the worker is %s: %s", w.State, w.WhyOf())
+	}
+}
+
+// TestHandOverOfAConversationWhoseStreamGoesOn: another worker goes on with the answer while the conversation is moved. It
+// has all of it, and the next turn goes there.
+func TestHandOverOfAConversationWhoseStreamGoesOn(t *testing.T) {
+	t.Parallel()
+	f := sims(t, 3, vllmsim.Config{ReplyTokens: 4000, Speed: 1})
+	toml := strings.Replace(withHandOver("prefixaware", f.URLs()...), "health_interval", "continue = 1\nhealth_interval", 1)
+	r := start(t, toml, 3)
+	const streams = 9
+	var begun, all sync.WaitGroup
+	begun.Add(streams)
+	got, errs := make([]gotten, streams), make([]error, streams)
+	prompt := func(i int) string { return strings.Repeat(fmt.Sprintf("Question %d. ", i), 20) }
+	for i := range streams {
+		all.Go(func() {
+			once := sync.OnceFunc(begun.Done)
+			defer once()
+			got[i], errs[i] = readGotten("http://"+r.Addr(), continuable[0].path, continuable[0].body(prompt(i), 400),
+				func(s *gotten) {
+					if len(s.text) > 20 {
+						once()
+					}
+				})
+		})
+	}
+	begun.Wait()
+	if s := do(t, "POST", "http://"+r.AdminAddr()+"/api/v1/pools/main/workers/w1/drain?hand_over=6s", ""); s.status != 200 {
+		t.Fatal(s.status, s.body)
+	}
+	all.Wait()
+	if n := r.metric("warmpath_continuations_total", `result="done"`); n == 0 {
+		t.Fatal("no other worker has gone on with a stream")
+	}
+	for i := range streams {
+		if errs[i] != nil {
+			t.Fatal(errs[i])
+		}
+		c := &chatting{id: i, messages: []map[string]string{{"role": "system", "content": "Be brief."},
+			{"role": "user", "content": prompt(i)}, {"role": "assistant", "content": got[i].text}}}
+		if w, cached := c.turn(t, r); w == "w1" || cached < .4 { // of which the first prompt is a tenth
+			t.Errorf("conversation %d: its next turn went to %s, which had %.2f of it cached", i, w, cached)
+		}
 	}
 }
 

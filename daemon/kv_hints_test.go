@@ -194,6 +194,26 @@ func TestHintsFence(t *testing.T) {
 	}
 }
 
+// TestHintsOfPaused: no worker is told to fetch from an engine that is paused or sleeps, whose KV may be gone or does not
+// move. One that drains lends what it holds.
+func TestHintsOfPaused(t *testing.T) {
+	t.Parallel()
+	h := newHinting(t, vllmsim.Config{KVHints: true, DevMode: true}, `kv_hints = "fetch"`, "", false)
+	holder, workers := h.sim.URLs()[0], h.state.Load().pools[0].route.Workers
+	prompt := h.warm("tide", "")
+	do(t, "POST", holder+"/pause?mode=keep&clear_cache=false", "")
+	workers.Paused("w0", time.Now())
+	if _, cached := h.ask(prompt, ""); cached > 0 || h.last() != "" {
+		t.Errorf("while the holder is paused: told %q, and finds %d tokens", h.last(), cached)
+	}
+	do(t, "POST", holder+"/resume", "")
+	workers.Woke("w0", time.Now())
+	prompt = h.warm("ebb", "")
+	if _, cached := h.ask(prompt, ""); cached == 0 || h.last() == "" {
+		t.Errorf("of a holder that drains: told %q, and finds %d tokens", h.last(), cached)
+	}
+}
+
 // TestHintsIgnored: once workers that ignore hints have shown that these save nothing, they get no more of them.
 func TestHintsIgnored(t *testing.T) {
 	t.Parallel()

@@ -25,7 +25,7 @@ func TestAnExpiredCertificateIsNotTakenUp(t *testing.T) {
 		fmt.Sprintf("tls_cert_file = %q\ntls_key_file = %q", front.Cert, front.Key)) +
 		fmt.Sprintf("\n[kv_cache]\nresp = \"127.0.0.1:0\"\nmax_bytes = 16777216\ntls_cert_file = %q\ntls_key_file = %q\n",
 			store.Cert, store.Key)
-	r := start(t, toml, 1)
+	r, lines := startLogged(t, toml, 1)
 	shown := func(addr string) string {
 		c, err := tls.Dial("tcp", addr, &tls.Config{InsecureSkipVerify: true})
 		if err != nil {
@@ -52,6 +52,9 @@ func TestAnExpiredCertificateIsNotTakenUp(t *testing.T) {
 		o := overview()
 		return strings.Contains(o, "expired on") && strings.Contains(o, "is not valid before") && strings.Contains(o, `"kept":["`)
 	})
+	if n := lines.Count("the one before stays"); n != 2 { // each once, by the reload or by a look just before it
+		t.Errorf("two refusals are logged %d times: %s", n, lines)
+	}
 	if a, b := shown(r.Addr()), shown(r.kvCache.RESPAddr()); a != "front-good" || b != "store-good" {
 		t.Errorf("clients are shown %q, LMCache %q", a, b)
 	}

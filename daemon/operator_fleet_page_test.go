@@ -116,6 +116,13 @@ func TestThePageAtFleetSize(t *testing.T) {
 		if wide := b.eval(`Math.max(0, document.documentElement.scrollWidth - innerWidth)`); wide != "0" {
 			t.Errorf("at %d pixels the page is %s wider than the screen", s.width, wide)
 		}
+		if cut := b.eval(`[...document.querySelectorAll("nav, #fleet td.c-pool")].filter((e) => e.scrollWidth > e.clientWidth).length`); cut != "0" {
+			t.Errorf("at %d pixels %s texts are cut", s.width, cut)
+		}
+		if line := b.eval(`(() => { const li = document.querySelector("#warnings li"), span = li.querySelector("span"); li.classList.add("open");
+			const own = getComputedStyle(span).flexBasis; li.classList.remove("open"); return own })()`); s.width < 640 && line != `"100%"` {
+			t.Errorf("on a phone the text of an open warning has a line of %s", line)
+		}
 		if *pictures != "" {
 			time.Sleep(11 * time.Second) // the charts
 			b.look(filepath.Join(*pictures, fmt.Sprintf("page-fleet-%d.png", s.width)), s.width, s.height, "light")

@@ -12,10 +12,11 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/admin/operator"
+	"github.com/warmpath/warmpath/daemon/admin/readiness"
 	"github.com/warmpath/warmpath/daemon/lab/porttest"
 	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
-	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/request/record"
 )
 
 // status is what warmpath status is made of.
@@ -183,7 +184,7 @@ func TestKeyRefusedByAll(t *testing.T) {
 	write(t, key, "wrong-secret")
 	f := sims(t, 2, vllmsim.Config{APIKey: "worker-secret"})
 	r := start(t, withPool(settings("prefixaware", f.URLs()...), fmt.Sprintf("worker_key_file = %q", key)), 0)
-	r.warned("pool main cannot serve", operator.WhyKey)
+	r.warned("pool main cannot serve", readiness.WhyKey)
 	if code, text := r.ready(); code != http.StatusServiceUnavailable || !strings.Contains(text, "worker_key_file") {
 		t.Errorf("%d %s", code, text)
 	}
@@ -208,7 +209,9 @@ func TestAliasAstray(t *testing.T) {
 	f := sims(t, 1, vllmsim.Config{Models: []string{"sim-v2"}})
 	aliases := "[[models]]\nname = \"chat\"\nto = [{ model = \"sim\" }]\n[[models]]\nname = \"safe\"\nto = [{ model = \"sim\" }]\nfallback = \"sim-v2\"\n"
 	r := start(t, aliases+settings("prefixaware", f.URLs()...), 1)
-	o := r.warned("alias chat leads to sim, which no worker lists", "the workers list sim-v2")
+	o := r.warned("alias chat leads to sim, which no worker lists",
+		"its clients get an error; the workers list sim-v2: correct to of [[models]], or --served-model-name of the workers")
+	r.warned("alias safe leads to sim, which no worker lists", "its clients get answers of sim-v2; the workers list")
 	if got := fmt.Sprint(o.Pools[0].Aliases); got != "[chat leads to sim safe leads to sim]" {
 		t.Errorf("aliases %s", got)
 	}
@@ -242,7 +245,7 @@ func TestAliasOfAMissingAdapter(t *testing.T) {
 // splits are the prefills of the latest decisions, the newest first.
 func (f *rolesFleet) splits() (all []struct {
 	Open  bool
-	Split *route.Split `json:"split"`
+	Split *record.Split `json:"split"`
 }) {
 	f.decided("/api/v1/decisions", &all)
 	return all

@@ -17,6 +17,7 @@ import (
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/adapt"
 	"github.com/warmpath/warmpath/daemon/admin/operator"
+	"github.com/warmpath/warmpath/daemon/admin/readiness"
 	"github.com/warmpath/warmpath/daemon/admin/strategies"
 	"github.com/warmpath/warmpath/daemon/fleet/adapters"
 	"github.com/warmpath/warmpath/daemon/fleet/discover"
@@ -160,14 +161,14 @@ func (p *pool) look() {
 }
 
 // shown is the pool as an operator sees it.
-func (p *pool) shown() *operator.Pool {
+func (p *pool) shown() *readiness.Pool {
 	set := p.set.Load()
 	c := &set.conf
-	var leads []operator.Alias
+	var leads []readiness.Alias
 	fences := map[string]worker.Fence{}
 	if s := p.daemon.state.Load(); s != nil { // else the daemon starts
 		for _, a := range s.conf.Leads(c) {
-			leads = append(leads, operator.Alias(a))
+			leads = append(leads, readiness.Alias(a))
 		}
 		for i := range s.conf.Keys {
 			if k := &s.conf.Keys[i]; k.Fence() != nil {
@@ -179,7 +180,7 @@ func (p *pool) shown() *operator.Pool {
 	if c.Adapters.Source != "" {
 		refuses = p.loader.Refused
 	}
-	return &operator.Pool{Aliases: leads, Refuses: refuses, Pool: p.route, Models: c.Models, Patterns: c,
+	return &readiness.Pool{Aliases: leads, Refuses: refuses, Pool: p.route, Models: c.Models, Patterns: c,
 		Subset: p.subset.State, Outside: len(set.all) - len(c.Workers), Leaving: p, Panic: c.Panic, Events: p.feed,
 		Shadows: p.staff.Shadows, Asking: p.asking, Queue: p.queue,
 		Pairing: adapt.Pairing(&c.Disaggregation), Holds: c.Holds(), Header: c.HeaderTimeout, Fences: fences,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/adapt"
+	"github.com/warmpath/warmpath/daemon/admin/metrics"
 	"github.com/warmpath/warmpath/daemon/admin/operator"
 	"github.com/warmpath/warmpath/daemon/admin/strategies"
 )
@@ -28,13 +29,12 @@ func (d *Daemon) reloadFile() error {
 	old := d.state.Load().conf
 	c, err := d.loaded.Load(old.Path, d.apply)
 	if err != nil {
-		d.metrics.Reloaded(operator.Reload{At: time.Now(), File: old.Path, Error: err.Error()})
+		d.metrics.Reloaded(metrics.Reload{At: time.Now(), File: old.Path, Error: err.Error()})
 		d.log.Error("reload refused: the configuration in force stays", "file", old.Path, "error", err)
 		return err
 	}
 	var kept []string
-	if err := d.certs.Reload(); err != nil {
-		d.log.Error("the certificate in force stays", "error", err)
+	if err := d.certs.Reload(); err != nil { // it has logged that
 		kept = append(kept, err.Error())
 	}
 	if err := d.operator.ReloadToken(); err != nil {
@@ -49,7 +49,7 @@ func (d *Daemon) reloadFile() error {
 	if more := len(changed) - maxListed; more > 0 {
 		changed = append(changed[:maxListed:maxListed], fmt.Sprintf("and %d more", more))
 	}
-	d.metrics.Reloaded(operator.Reload{At: time.Now(), OK: true, File: c.Path, Changed: changed, Restart: due, Kept: kept})
+	d.metrics.Reloaded(metrics.Reload{At: time.Now(), OK: true, File: c.Path, Changed: changed, Restart: due, Kept: kept})
 	d.log.Info("reloaded", "file", c.Path, "changed", changed)
 	d.note(c)
 	return nil

@@ -71,6 +71,24 @@ func TestAStrategyPrefetches(t *testing.T) {
 	}
 }
 
+// TestAStrategyPrefetchesOtherWeights: the worker that it names has another version than the session keeps to, and gets
+// nothing.
+func TestAStrategyPrefetchesOtherWeights(t *testing.T) {
+	t.Parallel()
+	f := sims(t, 2, vllmsim.Config{})
+	toml := strings.Replace(withHandOver("mine", f.URLs()...), "hand_over_bytes", "weights = \"one\"\nhand_over_bytes", 1)
+	r := start(t, weighted(toml, "11", "12")+wishingFor(t, 0, 1000), 2)
+	c := &chatting{}
+	c.turn(t, r, "X-Request-Id", "one", "X-Session-Id", "talk")
+	eventually(t, "what it has is kept", func() bool {
+		return r.metric(`warmpath_cache_wishes_total{pool="main",result="done"}`) == 1
+	})
+	body := do(t, "GET", "http://"+r.AdminAddr()+"/api/v1/decisions/one", "").body
+	if !strings.Contains(body, "keeps to other weights") || f[1].Stats().Finished != 0 {
+		t.Errorf("the second worker had %d requests: %s", f[1].Stats().Finished, body)
+	}
+}
+
 // TestAStrategyKeeps: the worker gets the prompt once more, as it holds it.
 func TestAStrategyKeeps(t *testing.T) {
 	t.Parallel()
@@ -130,46 +148,92 @@ func TestAStrategyWishesInVain(t *testing.T) {
 	}
 }
 
-// TestAStrategyPlansMoves: of two conversations at a worker that leaves, the module moves the one with the longer prompt.
-// The other one has its next turn where it is.
-func TestAStrategyPlansMoves(t *testing.T) {
-	t.Parallel()
-	f := sims(t, 2, vllmsim.Config{})
+// planning assembles a module that chooses the first worker and has this body of wp_plan, whose parameter is the number
+// of conversations.
+func planning(t *testing.T, body string) []byte {
+	t.Helper()
 	wasm, err := wasmtest.Assemble(`(module
 		(memory (export "memory") 1)
 		(func (export "warmpath_abi_1_3"))
 		(func (export "wp_frame") (param i32) (result i32) i32.const 1024)
-		(func (export "wp_plan") (param i32)
-			loop
-				local.get 0 i32.eqz if return end
-				local.get 0 i32.const 1 i32.sub local.set 0
-				local.get 0 i32.const 64 i32.mul i32.const 1024 i32.add
-				local.get 0 i32.const 64 i32.mul i32.const 1064 i32.add i32.load
-				i32.const 800 i32.sub f64.convert_i32_s f64.store
-				br 0
-			end)
+		(func (export "wp_plan") (param i32) ` + body + `)
 		(func (export "wp_pick") (result i64) i64.const 0))`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := start(t, withHandOver("mine", f.URLs()...)+mine(t, wasm), 2)
-	short, long := &chatting{id: 1}, &chatting{id: 2}
-	short.turn(t, r)
-	for range 3 {
-		if w, _ := long.turn(t, r); w != "w1" {
-			t.Fatalf("a turn went to %s", w)
+	return wasm
+}
+
+// longFirst values a conversation by the tokens that its prompt has beyond 800.
+const longFirst = `loop
+	local.get 0 i32.eqz if return end
+	local.get 0 i32.const 1 i32.sub local.set 0
+	local.get 0 i32.const 64 i32.mul i32.const 1024 i32.add
+	local.get 0 i32.const 64 i32.mul i32.const 1064 i32.add i32.load
+	i32.const 800 i32.sub f64.convert_i32_s f64.store
+	br 0
+	end`
+
+// TestAStrategyPlansMoves: of two conversations at a worker that leaves, the module moves the one with the longer prompt.
+// The other one has its next turn where it is. So it is beside a canary that serves both: the pool's own strategy plans,
+// and no other one.
+func TestAStrategyPlansMoves(t *testing.T) {
+	t.Parallel()
+	for _, canary := range []bool{false, true} {
+		f := sims(t, 2, vllmsim.Config{})
+		text := withHandOver("mine", f.URLs()...) + mine(t, planning(t, longFirst))
+		var fields []string
+		if canary {
+			file := filepath.Join(t.TempDir(), "other.wasm")
+			write(t, file, string(planning(t, "unreachable")))
+			text = withPool(text, `canary = [{ strategy = "other", header = "x-canary=1" }]`) +
+				fmt.Sprintf("[strategies.other]\npath = %q\n", file)
+			fields = []string{"X-Canary", "1"}
+		}
+		r := start(t, text, 2)
+		short, long := &chatting{id: 1}, &chatting{id: 2}
+		short.turn(t, r, fields...)
+		for range 3 {
+			if w, _ := long.turn(t, r, fields...); w != "w1" {
+				t.Fatalf("a turn went to %s", w)
+			}
+		}
+		if s := do(t, "POST", "http://"+r.AdminAddr()+"/api/v1/pools/main/workers/w1/drain?hand_over=30s", ""); s.status != 200 {
+			t.Fatal(s.status, s.body)
+		}
+		eventually(t, "one has moved", func() bool {
+			return r.metric(`warmpath_conversation_moves_total{pool="main",result="moved"}`) == 1
+		})
+		if w, cached := long.turn(t, r, fields...); w != "w2" || cached < .6 {
+			t.Errorf("the long one's next turn went to %s, which had %.2f of it cached", w, cached)
+		}
+		if w, _ := short.turn(t, r, fields...); w != "w1" {
+			t.Errorf("the short one's next turn went to %s; want w1, from where it does not move", w)
+		}
+		for _, s := range r.shown()[0].Strategies() {
+			if n := s.Stats(); n.LastError != "" {
+				t.Errorf("%s: %s", s.Name(), n.LastError)
+			}
 		}
 	}
-	if s := do(t, "POST", "http://"+r.AdminAddr()+"/api/v1/pools/main/workers/w1/drain?hand_over=30s", ""); s.status != 200 {
-		t.Fatal(s.status, s.body)
+}
+
+// TestAStrategyTrapsInItsPlan: the conversations move in the router's own order, and requests are served.
+func TestAStrategyTrapsInItsPlan(t *testing.T) {
+	t.Parallel()
+	f := sims(t, 2, vllmsim.Config{})
+	r := start(t, withHandOver("mine", f.URLs()...)+mine(t, planning(t, "unreachable")), 2)
+	all := []*chatting{{id: 1}, {id: 2}}
+	for _, c := range all {
+		c.turn(t, r)
 	}
-	eventually(t, "one has moved", func() bool {
-		return r.metric(`warmpath_conversation_moves_total{pool="main",result="moved"}`) == 1
-	})
-	if w, cached := long.turn(t, r); w != "w2" || cached < .6 {
-		t.Errorf("the long one's next turn went to %s, which had %.2f of it cached", w, cached)
+	drainMoving(t, r, "w1")
+	for _, c := range all {
+		if w, cached := c.turn(t, r); w != "w2" || cached < .4 {
+			t.Errorf("conversation %d: its next turn went to %s, which had %.2f of it cached", c.id, w, cached)
+		}
 	}
-	if w, _ := short.turn(t, r); w != "w1" {
-		t.Errorf("the short one's next turn went to %s; want w1, from where it does not move", w)
+	if s := r.shown()[0].Strategies()[0].Stats(); !strings.Contains(s.LastError, "wp_plan") {
+		t.Errorf("its last error is %q", s.LastError)
 	}
 }

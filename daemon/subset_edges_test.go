@@ -247,3 +247,32 @@ func TestSubsetKeepsConversations(t *testing.T) {
 	p.set.Store(&gone)
 	eventually(t, "the conversations of the worker that has gone move", moved)
 }
+
+// TestSubsetHandsOver: of eight workers four are used. What one of them has moves to the three others, by a strategy's
+// plan, and nothing to a worker outside.
+func TestSubsetHandsOver(t *testing.T) {
+	t.Parallel()
+	f := sims(t, 8, vllmsim.Config{})
+	r := start(t, withSubset(withHandOver("mine", f.URLs()...), "a", 4)+mine(t, planning(t, longFirst)), 4)
+	ids := r.subsetIs(4, "up")
+	all := []*chatting{{id: 1}, {id: 2}, {id: 3}}
+	leaves := ""
+	for _, c := range all {
+		for range 3 {
+			leaves, _ = c.turn(t, r)
+		}
+	}
+	if n := drainMoving(t, r, leaves); n != len(all) {
+		t.Errorf("%d conversations move; want %d", n, len(all))
+	}
+	for _, c := range all {
+		if w, cached := c.turn(t, r); w == leaves || !slices.Contains(ids, w) || cached < .6 {
+			t.Errorf("conversation %d: its next turn went to %s, which had %.2f of it cached", c.id, w, cached)
+		}
+	}
+	for i, w := range f {
+		if n := w.Stats().Finished; n > 0 && !slices.Contains(ids, fmt.Sprint("w", i+1)) {
+			t.Errorf("w%d, which is outside of the subset, had %d requests", i+1, n)
+		}
+	}
+}

@@ -148,6 +148,7 @@ func (f *Frame) Keep(rows []int32) {
 	for _, row := range []*int32{&h.Bound, &h.BestRow, &h.Last, &h.ParentRow} {
 		*row = int32(slices.Index(rows, *row))
 	}
+	h.Next = uint32(1 + slices.Index(rows, int32(h.Next)-1))
 	for n, i := range rows {
 		f.Rows[n] = f.Rows[i]
 		f.WorkerIDs[n] = f.WorkerIDs[i]

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/lab/waittest"
 	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
@@ -90,7 +91,8 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// TestPlan: a module sets the values of conversations. One that traps, or was made for an older version, sets none.
+// TestPlan: a module sets the values of conversations. One that traps, or was made for an older version, sets none, and
+// its picks go on.
 func TestPlan(t *testing.T) {
 	h := newHost(t, Config{})
 	f := func(what, marker, plan string, want bool, value float64) {
@@ -109,7 +111,11 @@ func TestPlan(t *testing.T) {
 		if ok := s.Plan(talks); ok != want || talks[0].Value != value {
 			t.Errorf("%s: %v, %+v; want %v and a value of %v (%s)", what, ok, talks, want, value, s.Stats().LastError)
 		}
-		if r := s.Pick(frame(2, 0)); r.Row != 0 {
+		for range 2 * s.cfg.QuarantineAfter { // no pick comes between
+			s.Plan(talks)
+			waittest.Until(t, what+": an instance", func() bool { return s.Stats().Instances > 0 })
+		}
+		if r := s.Pick(frame(2, 0)); r.Fallback != "" || s.Stats().Quarantined {
 			t.Errorf("%s: the next pick is %+v", what, r)
 		}
 	}

@@ -158,7 +158,11 @@ func (s *Strategy) fill(ctx context.Context, sl *slot) (pause time.Duration, fai
 		sl.state.Store(empty)
 		s.quarantine.warn("strategy runs with fewer instances: a new one could not be made, and is tried again each second",
 			trap, err)
-		s.countBeside(trap, err)
+		if s.rejects { // counted by caller: no later request of one could end what this sets aside
+			s.quarantine.keep(err)
+		} else {
+			s.quarantine.count(trap, err)
+		}
 		return retryStart, true
 	}
 	sl.put(in)

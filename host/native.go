@@ -12,11 +12,10 @@ import (
 type nativePick func(h *abi.Header, rows []abi.Row, order []uint32) (decision uint64)
 
 // Native makes a strategy of a function of this process, outside of the sandbox: the oracle that a module is held to.
-// It gets no notices and calls no function of the host. wants has the bits abi.WantCost, abi.WantHeld, abi.WantPair and
-// abi.WantCandidates.
+// It gets no notices and calls no function of the host. wants has bits of abi.WantRows.
 func Native(name string, wants uint32, pick func(h *abi.Header, rows []abi.Row, order []uint32) uint64) *Strategy {
 	s := &Strategy{program: &program{name: name}, native: pick}
-	s.notices.wants = wants & (abi.WantCost | abi.WantHeld | abi.WantPair | abi.WantCandidates)
+	s.notices.wants = wants & abi.WantRows
 	s.binds.Store(true) // it has no self-test, and may
 	return s
 }

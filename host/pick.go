@@ -226,21 +226,12 @@ func (s *Strategy) discard(sl *slot) {
 	s.wake.ring()
 }
 
-// replace discards an instance that failed in a call which concerns no request.
+// replace discards an instance that failed in a call which concerns no request. It does not set the strategy aside: a
+// module without that export would serve.
 func (s *Strategy) replace(sl *slot, err error) {
 	why := sl.in.blame()
 	s.discard(sl)
 	s.quarantine.warn("strategy failed in a call beside its picks, which concerns no request; its instance is replaced",
 		why, err)
-	s.countBeside(why, err)
-}
-
-// countBeside counts a failure that concerns no request. Where failures are counted by caller it counts for none: no
-// later request of a caller could end what it sets aside.
-func (s *Strategy) countBeside(why reason, err error) {
-	if s.rejects {
-		s.quarantine.keep(err)
-		return
-	}
-	s.quarantine.count(why, err)
+	s.quarantine.keep(err)
 }

@@ -43,7 +43,7 @@ var doors = map[string][]string{
 	"github.com/tetratelabs/wazero":                         {"host"},
 	"github.com/gofiber/fiber/v2":                           {"daemon/request/front", "daemon/admin/operator"},
 	"github.com/valyala/fasthttp":                           {"daemon/request/front", "daemon/kv/hyperpod", "daemon/admin/operator"},
-	"github.com/prometheus/client_golang":                   {"daemon/admin/operator"},
+	"github.com/prometheus/client_golang":                   {"daemon/admin/metrics"},
 	"github.com/coreos/go-systemd/v22":                      {"daemon/admin/unit"},
 	"github.com/armon/go-radix":                             {"cache/holdings", "cache/kvstore/catalog", "cache/prefix"},
 	"github.com/redis/go-redis/v9":                          {"cache/parts/goredis", "cache/kvstore/remote", "cache/tier", "daemon/peers"},

@@ -35,8 +35,8 @@ var wings = map[string][]string{
 var arrows = map[string][]string{
 	// The process.
 	"daemon": { // wires the rooms; it and adapt alone know the configuration
-		"cache/...", "conf", "daemon/adapt", "daemon/admin/decisions", "daemon/admin/operator",
-		"daemon/admin/register", "daemon/admin/strategies", "daemon/admin/tracing", "daemon/admin/unit", "daemon/fleet/adapters",
+		"cache/...", "conf", "daemon/adapt", "daemon/admin/decisions", "daemon/admin/metrics", "daemon/admin/operator",
+		"daemon/admin/readiness", "daemon/admin/register", "daemon/admin/strategies", "daemon/admin/tracing", "daemon/admin/unit", "daemon/fleet/adapters",
 		"daemon/fleet/discover", "daemon/fleet/feed", "daemon/fleet/probe", "daemon/fleet/subset", "daemon/fleet/wake",
 		"daemon/fleet/worker", "daemon/kv/kvcache",
 		"daemon/peers", "daemon/request/epoch", "daemon/request/exchange", "daemon/request/front",
@@ -68,7 +68,7 @@ var arrows = map[string][]string{
 		"daemon/request/handoff", "daemon/request/identity", "daemon/request/journal", "daemon/request/limit",
 		"daemon/request/message", "daemon/request/names", "daemon/request/overflow", "daemon/request/pair",
 		"daemon/request/prompt",
-		"daemon/request/relocate", "daemon/request/resume", "daemon/request/route",
+		"daemon/request/relocate", "daemon/request/resume", "daemon/request/record", "daemon/request/route",
 		"daemon/request/sagemaker", "daemon/request/session", "daemon/request/sse",
 		"daemon/request/tokens", "daemon/request/waiting", "daemon/transport/direct", "daemon/transport/gate",
 		"daemon/transport/upstream",
@@ -76,13 +76,15 @@ var arrows = map[string][]string{
 	"daemon/request/handoff": { // a prompt that another worker computes
 		"daemon/fleet/adapters", "daemon/fleet/judge", "daemon/fleet/worker", "daemon/request/account",
 		"daemon/request/admission", "daemon/request/attempt", "daemon/request/epoch", "daemon/request/journal",
-		"daemon/request/message", "daemon/request/pair", "daemon/request/prompt", "daemon/request/route",
+		"daemon/request/message", "daemon/request/pair", "daemon/request/prompt",
+		"daemon/request/record", "daemon/request/route",
 		"daemon/transport/direct", "daemon/transport/upstream",
 	},
 	"daemon/request/attempt": { // one try of a request at one worker
 		"daemon/fleet/judge", "daemon/fleet/worker", "daemon/request/account", "daemon/request/admission",
 		"daemon/request/epoch", "daemon/request/journal", "daemon/request/message", "daemon/request/names",
-		"daemon/request/pair", "daemon/request/prompt", "daemon/request/route", "daemon/request/sse",
+		"daemon/request/pair", "daemon/request/prompt",
+		"daemon/request/record", "daemon/request/route", "daemon/request/sse",
 		"daemon/request/tokens", "daemon/transport/gate", "daemon/transport/upstream",
 	},
 	"daemon/request/account":   {"daemon/request/limit"},
@@ -103,18 +105,19 @@ var arrows = map[string][]string{
 	"daemon/request/admission": { // what may be refused before a worker is asked
 		"daemon/fleet/worker", "daemon/request/account", "daemon/request/epoch", "daemon/request/identity",
 		"daemon/request/journal", "daemon/request/limit", "daemon/request/message", "daemon/request/names",
-		"daemon/request/overflow", "daemon/request/pair", "daemon/request/prompt", "daemon/request/route",
+		"daemon/request/overflow", "daemon/request/pair", "daemon/request/prompt",
+		"daemon/request/record", "daemon/request/route",
 		"daemon/request/sagemaker",
 		"daemon/request/session", "daemon/request/waiting", "daemon/transport/gate", "daemon/transport/upstream",
 	},
 	"daemon/request/journal": { // log lines and counters of requests
 		"cache/parts/seldom", "daemon/fleet/judge", "daemon/fleet/worker", "daemon/request/epoch",
 		"daemon/request/message",
-		"daemon/request/names", "daemon/request/route", "daemon/transport/gate",
+		"daemon/request/names", "daemon/request/record", "daemon/request/route", "daemon/transport/gate",
 	},
 	"daemon/request/message": { // what client and router say to each other
 		"cache/parts/linked", "daemon/fleet/worker", "daemon/request/account", "daemon/request/epoch", "daemon/request/overflow",
-		"daemon/request/pair", "daemon/request/prompt", "daemon/request/route", "daemon/request/sagemaker",
+		"daemon/request/pair", "daemon/request/prompt", "daemon/request/record", "daemon/request/sagemaker",
 		"daemon/request/session", "daemon/transport/gate", "daemon/transport/upstream",
 	},
 	"daemon/request/breaks":   {"cache/parts/recent", "daemon/request/prompt"},
@@ -132,12 +135,14 @@ var arrows = map[string][]string{
 	"daemon/request/queue":    {"cache/parts/linked", "cache/parts/pile"},
 	"daemon/request/resume":   {"daemon/request/prompt", "daemon/request/sse"},
 	"daemon/request/rewrite":  {"daemon/request/sse"},
+	"daemon/request/record": {
+		"daemon/request/prompt", "daemon/transport/jsonline", "daemon/transport/packed", "sdk/abi",
+	},
 	"daemon/request/route": {
 		"cache/holdings", "cache/lmcache", "cache/parts/recent", "cache/prefix", "daemon/fleet/judge", "daemon/fleet/worker",
 		"daemon/request/breaks",
-		"daemon/request/identity", "daemon/request/prompt", "daemon/request/queue", "daemon/request/relocate",
-		"daemon/request/session", "daemon/transport/jsonline", "daemon/transport/packed", "host", "sdk/abi",
-		"sdk/score",
+		"daemon/request/identity", "daemon/request/prompt", "daemon/request/queue", "daemon/request/record",
+		"daemon/request/relocate", "daemon/request/session", "host", "sdk/abi", "sdk/score",
 	},
 	"daemon/request/sagemaker": {"daemon/request/jsonwalk"},
 	"daemon/request/session":   {},
@@ -201,18 +206,35 @@ var arrows = map[string][]string{
 	"daemon/kv/resp": {"cache/parts/bind", "cache/kvstore", "cache/parts/quota", "cache/parts/seldom", "daemon/transport/socket"},
 
 	// Operators.
-	"daemon/admin":           {},
-	"daemon/admin/decisions": {"daemon/request/exchange", "daemon/request/journal", "daemon/request/message", "daemon/request/route", "daemon/transport/gate"},
+	"daemon/admin": {},
+	"daemon/admin/decisions": {
+		"daemon/request/exchange", "daemon/request/journal", "daemon/request/message", "daemon/request/record",
+		"daemon/request/route", "daemon/transport/gate",
+	},
+	"daemon/admin/metrics": {
+		"cache/holdings", "cache/kvevents", "cache/kvstore/remote", "cache/lmcache", "cache/tier",
+		"daemon/admin/readiness", "daemon/admin/strategies", "daemon/admin/timeline", "daemon/admin/tracing",
+		"daemon/fleet/feed", "daemon/fleet/judge", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers",
+		"daemon/request/account", "daemon/request/epoch", "daemon/request/front", "daemon/request/journal",
+		"daemon/request/ledger", "daemon/request/limit", "daemon/request/message", "daemon/request/route",
+		"daemon/request/session", "daemon/request/waiting", "daemon/transport/certificate", "host",
+	},
 	"daemon/admin/operator": {
-		"cache/parts/bind", "cache/holdings", "cache/kvevents", "cache/kvstore", "cache/kvstore/chunks",
-		"cache/kvstore/remote", "cache/lmcache", "cache/tier",
-		"daemon/admin/decisions", "daemon/admin/register", "daemon/admin/strategies", "daemon/admin/timeline",
-		"daemon/admin/tracing", "daemon/fleet/feed", "daemon/fleet/judge", "daemon/fleet/subset", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers",
-		"daemon/request/account",
-		"daemon/request/epoch", "daemon/request/exchange", "daemon/request/front", "daemon/request/journal",
-		"daemon/request/ledger", "daemon/request/limit",
-		"daemon/request/message", "daemon/request/route", "daemon/request/session",
-		"daemon/request/waiting", "daemon/transport/certificate", "daemon/transport/gate", "host",
+		"cache/holdings", "cache/kvstore", "cache/kvstore/chunks", "cache/kvstore/remote", "cache/lmcache",
+		"cache/parts/bind", "cache/tier", "daemon/admin/decisions", "daemon/admin/metrics", "daemon/admin/readiness",
+		"daemon/admin/register", "daemon/admin/strategies", "daemon/admin/timeline", "daemon/admin/tracing",
+		"daemon/fleet/subset", "daemon/fleet/worker", "daemon/kv/kvcache", "daemon/peers", "daemon/request/epoch",
+		"daemon/request/front", "daemon/request/ledger", "daemon/request/limit", "daemon/request/message",
+		"daemon/request/route", "daemon/request/session", "daemon/request/waiting", "daemon/transport/certificate",
+		"daemon/transport/gate", "host",
+	},
+	"daemon/admin/readiness": {
+		"daemon/admin/strategies", "daemon/fleet/feed", "daemon/fleet/subset", "daemon/fleet/worker",
+		"daemon/request/epoch", "daemon/request/route", "daemon/request/waiting",
+	},
+	"daemon/admin/readiness/readinesstest": {
+		"cache/tier", "daemon/admin/readiness", "daemon/fleet/worker", "daemon/request/route",
+		"daemon/request/session",
 	},
 	"daemon/admin/strategies": {
 		"cache/parts/bounded", "conf", "daemon/request/epoch", "daemon/request/exchange", "daemon/request/message",
@@ -223,12 +245,13 @@ var arrows = map[string][]string{
 	"daemon/admin/register": {"conf"}, // workers that registered
 	"daemon/admin/registry": {"conf"}, // modules from container registries
 	"daemon/admin/timeline": {},
-	"daemon/admin/tracing":  {"daemon/request/exchange", "daemon/request/message", "daemon/request/route", "daemon/transport/gate"},
+	"daemon/admin/tracing":  {"daemon/request/exchange", "daemon/request/message", "daemon/transport/gate"},
 	"daemon/admin/unit":     {},
 
 	// The command line.
 	"daemon/cli": {
-		"cache/...", "conf", "daemon", "daemon/admin/decisions", "daemon/admin/operator", "daemon/admin/registry",
+		"cache/...", "conf", "daemon", "daemon/admin/decisions", "daemon/admin/metrics", "daemon/admin/operator",
+		"daemon/admin/readiness", "daemon/admin/registry",
 		"daemon/admin/strategies", "daemon/admin/unit", "daemon/cli/redecide", "daemon/cli/scaffold",
 		"daemon/kv/kvcache", "daemon/lab/commands", "daemon/lab/vllmsim", "daemon/request/pair", "daemon/request/prompt",
 		"daemon/transport/direct", "daemon/transport/spool", "host", "plugins", "sdk", "sdk/abi",

@@ -25,10 +25,15 @@ const WantPair = Want(abi.WantPair)
 
 // WantCandidates says that the rows of candidates suffice. Of more than 32 workers that can take a request the host
 // then shows some 50: those that hold the most of the prompt, those with the least in flight, with the least prefill
-// queued and with the most room in their KV caches, and those of the request's session. [Request].LeftOut is how many
-// others there are. A strategy that declines, rejects the request or keeps it to some workers is asked once more with
-// all of them. Without WantCandidates all workers have a row, and a decision costs as much as they are many.
+// queued and with the most room in their KV caches, those of the request's session, and without WantCost the four whose
+// turn is next ([Request].Next). [Request].LeftOut is how many others there are. A strategy that declines, rejects the
+// request or keeps it to some workers is asked once more with all of them. Without WantCandidates all workers have a
+// row, and a decision costs as much as they are many.
 const WantCandidates = Want(abi.WantCandidates)
+
+// WantSessions asks for the rows of all workers, in spite of WantCandidates, where a session has no worker yet: for a
+// strategy that places sessions by more than the load.
+const WantSessions = Want(abi.WantSessions)
 
 // Wanter asks for what costs the host something.
 type Wanter interface {
@@ -108,7 +113,7 @@ type Reasoner interface {
 func WantsOf(s Strategy) uint32 {
 	bits := uint32(0)
 	if w, ok := s.(Wanter); ok {
-		bits = uint32(w.Wants()) & (abi.WantCost | abi.WantHeld | abi.WantPair | abi.WantCandidates)
+		bits = uint32(w.Wants()) & abi.WantRows
 	}
 	if _, ok := s.(Classifier); ok {
 		bits |= abi.WantClassify

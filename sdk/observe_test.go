@@ -15,7 +15,9 @@ type all struct {
 	heard []string
 }
 
-func (a *all) Wants() Want       { return WantCost | WantHeld | WantPair | WantCandidates | 1<<20 }
+func (a *all) Wants() Want {
+	return WantCost | WantHeld | WantPair | WantCandidates | WantSessions | 1<<20
+}
 func (a *all) Reasons() []string { return []string{"mine", "mine too"} }
 func (a *all) Classify(r *Request) (class int, weight float64) {
 	return int(r.Priority) - 3, 1.5

@@ -62,7 +62,8 @@ func (p *rankedWorker) before(q *rankedWorker) bool {
 	return PerWeight(float64(p.worker.Sent), p.worker) < PerWeight(float64(q.worker.Sent), q.worker)
 }
 
-// Choose names the alternatives and returns the best worker as the decision; [Decline] if none was entered.
+// Choose returns the best worker as the decision, with the others as its alternatives in order; [Decline] if no worker
+// was entered.
 func (k *Ranking) Choose(r *Request) Decision {
 	if k.n == 0 {
 		return Decline

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/warmpath/warmpath/daemon/admin/metrics"
 	"github.com/warmpath/warmpath/daemon/admin/operator"
 )
 
@@ -171,7 +172,7 @@ func (a *adminFlags) get(ctx context.Context, path string, v any) ([]byte, error
 }
 
 // reload makes the daemon read its file again.
-func (a *adminFlags) reload(ctx context.Context) (r operator.Reload, err error) {
+func (a *adminFlags) reload(ctx context.Context) (r metrics.Reload, err error) {
 	raw, err := a.call(ctx, http.MethodPost, "/api/v1/reload", nil)
 	if err == nil {
 		err = json.Unmarshal(raw, &r)

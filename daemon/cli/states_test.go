@@ -19,7 +19,7 @@ var statesOf = map[string][]struct {
 		{"daemon/admin/operator/describe.go", "", "", `Outside = "([^"]+)"`},
 	},
 	"Why a worker was no candidate": {
-		{"daemon/request/route/candidate.go", "func skipped(", "\n}", `return "([^"]+)"`},
+		{"daemon/request/route/described.go", "func skipped(", "\n}", `return "([^"]+)"`},
 		{"daemon/request/route/explain.go", "is not in the order.\nconst (", "\n)", `= "([^"]+)"`},
 	},
 	"Why a request went to the next worker": {{"daemon/request/journal/reason.go", "type Reason string", "\n)", `Reason = "(\w+)"`}},
@@ -31,7 +31,7 @@ var statesOf = map[string][]struct {
 	"When the host's own fallback chose": {
 		{"host/result.go", "var reasonNames", "}", `"(\w+)"`},
 	},
-	"Why a pool cannot serve": {{"daemon/admin/operator/pool.go", "const (", "\n)", `Why\w+ += "([^"]+)"`}},
+	"Why a pool cannot serve": {{"daemon/admin/readiness/pool.go", "const (", "\n)", `Why\w+ += "([^"]+)"`}},
 	"How an answer ended":     {{"daemon/request/*/*.go", "", "", `(?:\.End|EndContinued) = "([^"]+)"`}},
 	"Codes of errors": {
 		{"daemon/request/*/*.go", "", "", `Fault\{Status: \d+, Kind: "\w+", Code: "(\w+[a-z])"[,}]`},

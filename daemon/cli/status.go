@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/warmpath/warmpath/daemon/admin/metrics"
 	"github.com/warmpath/warmpath/daemon/admin/operator"
 )
 
@@ -205,7 +206,7 @@ func writeReloads(out io.Writer, o *operator.Overview) {
 }
 
 // writeWaiting prints the keys that wait for a restart.
-func writeWaiting(out io.Writer, r *operator.Reload) {
+func writeWaiting(out io.Writer, r *metrics.Reload) {
 	if len(r.Restart) > 0 {
 		fmt.Fprintln(out, "at the next start only:", strings.Join(r.Restart, ", "))
 	}

@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/admin/metrics"
 	"github.com/warmpath/warmpath/daemon/admin/operator"
+	"github.com/warmpath/warmpath/daemon/admin/readiness"
 )
 
 // statusOf runs warmpath status against a daemon that answers o, and returns what it prints and its error.
@@ -46,13 +48,13 @@ func TestStatusFailsIfNothingIsServed(t *testing.T) {
 	f("a pool that serves", true, "ready",
 		&operator.Overview{Ready: true, Pools: []operator.PoolOverview{serving}})
 	f("one of two pools serves", false, "POOL DOWN",
-		&operator.Overview{Ready: true, Pools: []operator.PoolOverview{pool(operator.WhyUnfit, false), serving}})
+		&operator.Overview{Ready: true, Pools: []operator.PoolOverview{pool(readiness.WhyUnfit, false), serving}})
 	f("workers that list other models", false, "NOT READY",
-		&operator.Overview{Ready: true, Pools: []operator.PoolOverview{pool(operator.WhyUnfit, false)}})
+		&operator.Overview{Ready: true, Pools: []operator.PoolOverview{pool(readiness.WhyUnfit, false)}})
 	f("no worker is up", false, "NOT READY",
-		&operator.Overview{Pools: []operator.PoolOverview{pool(operator.WhyEmpty, false)}})
+		&operator.Overview{Pools: []operator.PoolOverview{pool(readiness.WhyEmpty, false)}})
 	f("none is up, and panic = true", true, "ready",
-		&operator.Overview{Ready: true, Pools: []operator.PoolOverview{pool(operator.WhyPanics, true)}})
+		&operator.Overview{Ready: true, Pools: []operator.PoolOverview{pool(readiness.WhyPanics, true)}})
 	f("it drains", false, "draining",
 		&operator.Overview{Draining: true, Pools: []operator.PoolOverview{serving}})
 }
@@ -61,8 +63,8 @@ func TestStatusFailsIfNothingIsServed(t *testing.T) {
 // reload changed nothing.
 func TestStatusTellsOfReloads(t *testing.T) {
 	now := time.Now()
-	o := &operator.Overview{Ready: true, Now: now, Reload: operator.Reload{At: now, OK: true, Restart: []string{"server.admin"}},
-		Change: &operator.Reload{At: now.Add(-time.Minute), Changed: []string{"pools.main.retry_budget", "server.admin"}}}
+	o := &operator.Overview{Ready: true, Now: now, Reload: metrics.Reload{At: now, OK: true, Restart: []string{"server.admin"}},
+		Change: &metrics.Reload{At: now.Add(-time.Minute), Changed: []string{"pools.main.retry_budget", "server.admin"}}}
 	f := func(wants ...string) {
 		t.Helper()
 		text, _ := statusOf(t, o)
@@ -73,7 +75,7 @@ func TestStatusTellsOfReloads(t *testing.T) {
 		}
 	}
 	f("configuration read 0s ago", "last change taken 60s ago: pools.main.retry_budget, server.admin", "at the next start only: server.admin")
-	o.Reload = operator.Reload{At: now, Error: "line 3", Restart: []string{"server.admin"}}
+	o.Reload = metrics.Reload{At: now, Error: "line 3", Restart: []string{"server.admin"}}
 	f("CONFIGURATION REFUSED 0s ago", "line 3", "last change taken 60s ago", "at the next start only: server.admin")
 }
 

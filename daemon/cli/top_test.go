@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/admin/decisions"
+	"github.com/warmpath/warmpath/daemon/admin/metrics"
 	"github.com/warmpath/warmpath/daemon/admin/operator"
-	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/admin/readiness"
+	"github.com/warmpath/warmpath/daemon/request/record"
 )
 
 // An unknown value is a dash, and not a time of 0.
@@ -23,18 +25,18 @@ func TestTopOfWhatIsNotKnown(t *testing.T) {
 			t.Errorf("got %q; want %q", got, want)
 		}
 	}
-	var none, some operator.Span
+	var none, some metrics.Span
 	none.Arrived, none.Refused = 2, 1
 	some.Streams, some.TTFT50, some.TTFT90 = 1, .25, .5
-	f(lastMinute(&operator.PoolHour{Pool: "p", Spans: []operator.Span{none}}), "p 2 1 0 - - - - 0")
-	f(lastMinute(&operator.PoolHour{Pool: "p", Spans: []operator.Span{none, some}}), "p 2 1 0 0.250s 0.500s - - 0")
+	f(lastMinute(&operator.PoolHour{Pool: "p", Spans: []metrics.Span{none}}), "p 2 1 0 - - - - 0")
+	f(lastMinute(&operator.PoolHour{Pool: "p", Spans: []metrics.Span{none, some}}), "p 2 1 0 0.250s 0.500s - - 0")
 	var d decisions.Decision
 	d.At, d.Status, d.End = time.Now(), 503, "no_worker"
 	f(lineOf(&d)[len("15:04:05\t"):], "- none named - 0 ~0 - 0.000s 503 no_worker ")
 	d = decisions.Decision{At: time.Now(), Open: true, Seconds: 7.5}
 	d.Worker, d.Reason = "w1", "least cost"
 	f(lineOf(&d)[len("15:04:05\t"):], "- none named w1 0 ~0 - 7.500s open least cost")
-	d.Worker, d.Queued = "", &route.Queued{Waits: true}
+	d.Worker, d.Queued = "", &record.Queued{Waits: true}
 	f(lineOf(&d)[len("15:04:05\t"):], "- none named - 0 ~0 - 7.500s waits for a worker with room")
 	d.Limit = "requests_per_minute"
 	f(lineOf(&d)[len("15:04:05\t"):], "- none named - 0 ~0 - 7.500s waits for its key's requests_per_minute")
@@ -150,7 +152,7 @@ func TestTopAtFleetSize(t *testing.T) {
 		p.Summarize()
 		o.Pools = append(o.Pools, p)
 	}
-	o.Pools[15].WhyNot, o.Pools[15].Up = operator.WhyEmpty, 0
+	o.Pools[15].WhyNot, o.Pools[15].Up = readiness.WhyEmpty, 0
 	for k := range o.Pools[15].Workers {
 		o.Pools[15].Workers[k].State = "down"
 	}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/warmpath/warmpath/daemon/admin/decisions"
+	"github.com/warmpath/warmpath/daemon/admin/metrics"
 	"github.com/warmpath/warmpath/daemon/admin/operator"
 )
 
@@ -254,7 +255,7 @@ func stateOf(o *operator.Overview) string {
 
 // lastMinute sums the last two spans of a pool.
 func lastMinute(h *operator.PoolHour) string {
-	var s operator.Span
+	var s metrics.Span
 	for _, x := range h.Spans[max(0, len(h.Spans)-2):] {
 		s.Arrived += x.Arrived
 		s.Refused += x.Refused

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/admin/decisions"
-	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/request/record"
 )
 
 const someDecision = `{"id":"r1","pool":"main","strategy":"prefixaware","model":"m","prompt_tokens":34,"prompt_blocks":2,
@@ -87,7 +87,7 @@ func TestWhy(t *testing.T) {
 // TestWaitOf: a request that waits still says so.
 func TestWaitOf(t *testing.T) {
 	d := &decisions.Decision{Open: true}
-	d.Queued = &route.Queued{Waits: true, Waited: 3 * time.Second, Behind: 4, Priority: -1}
+	d.Queued = &record.Queued{Waits: true, Waited: 3 * time.Second, Behind: 4, Priority: -1}
 	want := "3s so far in the router's queue, for a worker with room, behind some 4 others, with priority -1"
 	if got := waitOf(d); got != want || decision(d) != "none yet" {
 		t.Errorf("%s; %s", got, decision(d))
@@ -104,7 +104,7 @@ func TestWaitOf(t *testing.T) {
 	if got := waitOf(d); got != "not at all: it was turned away at once, behind some 4 others, with priority -1" {
 		t.Error(got)
 	}
-	d.Aliased = &route.Aliased{Alias: "chat", Fell: "down"}
+	d.Aliased = &record.Aliased{Alias: "chat", Fell: "down"}
 	if d.Model = "small"; modelOf(d) != "small, asked for as chat, as its fallback (down)" {
 		t.Error(modelOf(d))
 	}

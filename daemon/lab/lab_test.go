@@ -22,7 +22,13 @@ import (
 // compare runs strategies on scenarios, each cut to so many requests, with one seed.
 func compare(t *testing.T, scenarios []string, requests int, names ...string) []*trial.Run {
 	t.Helper()
-	c := Config{Seeds: []uint64{7}, Processors: 2}
+	return compareSeeds(t, Config{Seeds: []uint64{7}}, scenarios, requests, names...)
+}
+
+// compareSeeds is compare with the seeds of a configuration.
+func compareSeeds(t *testing.T, c Config, scenarios []string, requests int, names ...string) []*trial.Run {
+	t.Helper()
+	c.Processors = 2
 	for _, scenario := range scenarios {
 		sc, err := setup.Read(scenario)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/record"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
 )
@@ -282,9 +283,9 @@ func probe(t testing.TB, p *route.Pool, text string, at time.Time) (blocks []int
 		t.Fatal(v)
 	}
 	defer c.Release()
-	var rec route.Record
-	rec.Note(&c)
-	rec.Explain(&c)
+	var rec record.Record
+	c.Note(&rec)
+	c.Explain(&rec)
 	held := map[string]int{}
 	for _, k := range rec.Candidates {
 		held[k.Worker] = int(k.GPU)

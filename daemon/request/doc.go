@@ -10,6 +10,7 @@
 //	epoch       configuration, pools and settings in force when a request comes in, and what is kept of their workers
 //	journal     what is logged and counted of requests
 //	route       which worker gets it, and what is learnt at its end; no socket, no clock, no goroutine
+//	record      what was decided on a request, why, and what came of it, as plain values
 //	queue       the requests that no worker has room for, and whose turn is next; silent as route is
 //	waiting     has those requests wait on their goroutines, and passes them their turns
 //	prompt      what a body asks for: model, prompt, hashes of its blocks; what an answer said

@@ -26,6 +26,15 @@ func TestEvenToWithinOne(t *testing.T) {
 	}
 }
 
+// Where some workers are left out the host has found the turn.
+func TestTheHostsTurn(t *testing.T) {
+	f := sdktest.NewFrame(5)
+	f.Header.Seq, f.Header.LeftOut, f.Header.Next = 101, 95, 5
+	if got := f.Run(t, New()); got.Row != 4 || !slices.Equal(got.Order, []int{0, 1, 2}) {
+		t.Errorf("%d, then %v; want 4, then 0, 1, 2", got.Row, got.Order)
+	}
+}
+
 func TestAlternativesAreTheNextTurns(t *testing.T) {
 	f := sdktest.NewFrame(5)
 	f.Header.Seq = 1<<63 + 3

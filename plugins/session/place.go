@@ -37,27 +37,40 @@ func hashed(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 	return d.Because(sdk.ReasonSpill)
 }
 
+// leastLoaded ranks the workers as the host does that shows the first least of them. One of these has room unless all
+// do not: then the first that has it may have no row.
 func leastLoaded(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 	var k sdk.Ranking
-	edge := r.Edge(workers)
+	edge, packed := r.Edge(workers), 0
 	for i := range workers {
-		cost := load(&workers[i])
-		if workers[i].Room() < edge {
+		w := &workers[i]
+		cost := load(w) + faint*sdk.PerWeight(float64(w.Lately), w)
+		if w.Room() < edge {
 			cost += full
+			packed++
 		}
-		k.Enter(i, &workers[i], cost)
+		k.Enter(i, w, cost)
+	}
+	if r.LeftOut > 0 && packed >= least {
+		return sdk.Decline
 	}
 	return k.Choose(r).Because(sdk.ReasonLeast)
 }
 
+// faint makes what was sent lately decide between workers that have as much in flight.
+const faint = 1e-9
+
+// least is how many workers with the fewest in flight have a row at least.
+const least = 16
+
 // full puts a worker whose KV cache is full after all others: what comes there pushes another request out.
 const full = 1e6
 
-// load is what w has in flight per unit of weight; fourfold, and one more, in slow start.
+// load is what w has in flight per unit of weight; fourfold, and two more, in slow start.
 func load(w *sdk.Worker) float64 {
 	n := sdk.PerWeight(float64(w.InFlight), w)
 	if sdk.SlowStart(w) {
-		return 4*n + 1
+		return 4*n + 2
 	}
 	return n
 }

@@ -6,7 +6,7 @@
 // piling up: a worker takes a new session while it has fewer than 1.25 times the mean in flight, plus one, and fewer
 // than 1.02 times the mean of the sessions that live, plus one: sleeping sessions have nothing in flight, and a worker
 // that joins would otherwise stay behind for as long as they live. A request without a session goes to the fewest in
-// flight.
+// flight, of several to the one that got the fewest lately.
 //
 // A worker whose KV cache is full for the request gets neither while another has room.
 //
@@ -28,6 +28,9 @@ const crowd = 1.02
 func New() sdk.Strategy { return new(strategy) }
 
 type strategy struct{}
+
+// Wants asks for the rows of all only where a session is placed.
+func (*strategy) Wants() sdk.Want { return sdk.WantCandidates | sdk.WantSessions }
 
 func (*strategy) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 	if b := int(r.Bound); b >= 0 && b < len(workers) {

@@ -29,6 +29,37 @@ func TestNoSessionGoesToFewestInFlight(t *testing.T) {
 	}
 }
 
+// Of workers that have as much in flight the one that got the fewest lately is first, as in the host's order.
+func TestTiesGoToTheFewestLately(t *testing.T) {
+	f := sdktest.NewFrame(4)
+	for i, n := range []float32{3, 1, .5, 2} {
+		f.Rows[i].Lately, f.Rows[i].Sent = n, uint64(i)
+	}
+	f.Rows[2].InFlight = 1
+	if got := f.Run(t, New()); got.Row != 1 || !slices.Equal(got.Order, []int{3, 0, 2}) {
+		t.Errorf("%+v; want row 1, then 3, 0, 2", got)
+	}
+}
+
+// While the KV of all workers that the host shows as the least busy may be full, the strategy asks for the others.
+func TestAsksForTheOthersAtTheEdgeOfKV(t *testing.T) {
+	f := sdktest.NewFrame(20)
+	f.Header.LeftOut = 80
+	for i := range least {
+		if got := f.Run(t, New()).Row; got < i || i > 0 && got == i-1 {
+			t.Fatalf("%d are full: row %d", i, got)
+		}
+		f.Rows[i].HeldTokens = 450_000
+	}
+	if d := f.Run(t, New()); d.Row != int(abi.Decline) {
+		t.Errorf("%+v; want none, while %d workers are full", d, least)
+	}
+	f.Header.LeftOut = 0
+	if got := f.Run(t, New()).Row; got != least {
+		t.Errorf("row %d, with the rows of all; want %d", got, least)
+	}
+}
+
 // A worker whose KV is full gets neither a new session nor a request without one, while another has room.
 func TestTheEdgeOfKV(t *testing.T) {
 	for _, session := range []uint64{0, 7} {

@@ -80,8 +80,8 @@ type Header struct {
 
 	// Since 1.3.
 
-	Gap      float32 // 264: mean seconds between requests of a session of such clients, by those before; 0 = not known
-	Reserved uint32  // 268: 0
+	Gap  float32 // 264: mean seconds between requests of a session of such clients, by those before; 0 = not known
+	Next uint32  // 268: 1 + the row whose turn it is by Seq, where some are left out; 0 = it is row Seq modulo rows
 }
 
 // HeaderSize is the bytes of a Header.

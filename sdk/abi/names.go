@@ -100,10 +100,14 @@ const (
 	WantFilter                        // call wp_filter; since 1.2
 	WantCandidates                    // rows of candidates suffice where many workers can take the request; since 1.2
 	WantPlan                          // call wp_plan; since 1.3
+	WantSessions                      // with WantCandidates: all rows for a session that has no worker yet; since 1.3
 
 	// WantAll are the bits that this version knows. A module that sets another is refused.
-	WantAll = WantPlan<<1 - 1
+	WantAll = WantSessions<<1 - 1
 )
+
+// WantRows are the bits that change what a frame has.
+const WantRows = WantCost | WantHeld | WantPair | WantCandidates | WantSessions
 
 // WantNotices are the bits of the calls off the request path.
 const WantNotices = WantTick | WantFirstToken | WantComplete | WantKVEvents

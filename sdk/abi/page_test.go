@@ -43,7 +43,7 @@ func TestPage(t *testing.T) {
 		"endpoints": s.values(t, "EndpointOther", []any{EndpointOther, EndpointCompletions, EndpointChat, EndpointResponses,
 			EndpointMessages, EndpointEmbeddings, EndpointScore, EndpointTokenize}),
 		"wants": s.values(t, "WantCost", []any{WantCost, WantTick, WantFirstToken, WantComplete, WantKVEvents, WantHeld,
-			WantClassify, WantPair, WantFilter, WantCandidates, WantPlan}),
+			WantClassify, WantPair, WantFilter, WantCandidates, WantPlan, WantSessions}),
 		"errno":  s.values(t, "ErrNotFound", []any{ErrNotFound, ErrConflict, ErrInvalid, ErrForbidden, ErrLimit}),
 		"str":    s.values(t, "StrSession", []any{StrSession, StrModel, StrWorker, StrTenant, StrCaller, StrLabel, StrHeader}),
 		"levels": s.values(t, "LevelDebug", []any{LevelDebug, LevelInfo, LevelWarn, LevelError}),

@@ -59,6 +59,9 @@ func (f *Frame) Randomize(rng *rand.Rand, n int) {
 			f.Header.InvBWL2 = 5e-5 * rng.Float32()
 		}
 	}
+	if edge() {
+		f.Header.Next = uint32(rng.IntN(n + 2))
+	}
 	if cap(f.Rows) < n {
 		f.Rows = make([]abi.Row, n)
 	}

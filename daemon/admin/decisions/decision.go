@@ -5,12 +5,12 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/journal"
-	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/request/record"
 )
 
 // Decision is a request as pages and the API show it afterwards.
 type Decision struct {
-	route.Record
+	record.Record
 	Number  uint64    `json:"number"` // of the request in this process, from 1
 	At      time.Time `json:"at"`     // of the decision, or of the end if nothing was decided
 	Client  string    `json:"client,omitempty"`
@@ -28,12 +28,12 @@ type Decision struct {
 
 // Tried adds a worker that gave the client no answer.
 func (d *Decision) Tried(worker, reason string, after time.Duration) {
-	d.Attempts = append(d.Attempts, route.Attempt{Worker: worker, Reason: reason, After: after})
+	d.Attempts = append(d.Attempts, record.Attempt{Worker: worker, Reason: reason, After: after})
 }
 
 // Prefilled sets what became of the prefill at a worker of its own, by "" = none was found.
 func (d *Decision) Prefilled(by, result, why string, took time.Duration) {
-	d.Split = &route.Split{Prefiller: by, Named: by != "" && by == d.PairName(), Result: result, Why: why, Took: took}
+	d.Split = &record.Split{Prefiller: by, Named: by != "" && by == d.PairName(), Result: result, Why: why, Took: took}
 }
 
 // IsLong reports whether the prompt was not split as memory does not have all of the body.

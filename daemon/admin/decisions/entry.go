@@ -7,6 +7,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
+	"github.com/warmpath/warmpath/daemon/request/record"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 )
@@ -45,7 +46,7 @@ func (e *keptRequest) begin(in *message.Inbound, c *route.Choice, at time.Time) 
 	e.copyTexts()
 	// What is known at the end. Until then it is at the worker that came first, if none has failed it.
 	e.waits = nil
-	e.Live, e.Matched, e.Usage, e.FirstByte, e.Total = false, 0, route.Usage{}, 0, 0
+	e.Live, e.Matched, e.Usage, e.FirstByte, e.Total = false, 0, record.Usage{}, 0, 0
 	held := uint32(0)
 	e.Worker, held = e.sketch.First()
 	e.Believed = int(float32(held) * e.BlockTokens)
@@ -101,7 +102,7 @@ func (e *keptRequest) size() int {
 	if e.Split != nil {
 		named += int(unsafe.Sizeof(*e.Split))
 	}
-	return int(unsafe.Sizeof(*e)) + named + e.own + e.sketch.Size() + len(e.Attempts)*int(unsafe.Sizeof(route.Attempt{}))
+	return int(unsafe.Sizeof(*e)) + named + e.own + e.sketch.Size() + len(e.Attempts)*int(unsafe.Sizeof(record.Attempt{}))
 }
 
 // decision returns the entry in words. The frame, which is for machines, is in it only if it is wanted.

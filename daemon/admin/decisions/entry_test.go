@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/request/record"
 )
 
 // fill sets every field that can be set to something.
@@ -34,7 +34,7 @@ func TestEveryFieldIsKept(t *testing.T) {
 	in := asked("an id")
 	n := 0
 	fill(reflect.ValueOf(&in.Seen.Record).Elem(), &n)
-	in.Seen.Attempts = []route.Attempt{{Worker: "w1", Reason: "refused", After: time.Second}, {Worker: "w2"}}
+	in.Seen.Attempts = []record.Attempt{{Worker: "w1", Reason: "refused", After: time.Second}, {Worker: "w2"}}
 	in.Seen.Status, in.Seen.Retries, in.Seen.Stream, in.Seen.End = 502, 2, true, "broken"
 	want := in.Seen.Record
 	want.ID = in.ID
@@ -43,7 +43,7 @@ func TestEveryFieldIsKept(t *testing.T) {
 	if !ok || !reflect.DeepEqual(d.Record, want) {
 		t.Errorf("%+v\nwant\n%+v", d.Record, want)
 	}
-	d.Record, d.At = route.Record{}, time.Time{}
+	d.Record, d.At = record.Record{}, time.Time{}
 	if want := (Decision{Number: 1, Client: "10.0.0.1", Key: "team", Method: "POST", Path: "/v1/completions", Status: 502,
 		Stream: true, Retries: 2, End: "broken", Bytes: 77, Seconds: 3}); !reflect.DeepEqual(d, want) {
 		t.Errorf("%+v\nwant\n%+v", d, want)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
+	"github.com/warmpath/warmpath/daemon/request/record"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
@@ -78,7 +79,7 @@ func (r *Ring) Waits(in *message.Inbound, c *route.Choice, p journal.Position) {
 }
 
 // Prefills implements journal.Keeper.
-func (r *Ring) Prefills(in *message.Inbound, s route.Split) {
+func (r *Ring) Prefills(in *message.Inbound, s record.Split) {
 	if e, kept := in.Seen.Kept.(*keptRequest); kept {
 		r.write(e, func() { e.Split = &s })
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/message"
-	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/request/record"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 )
 
@@ -133,7 +133,7 @@ func TestWordsAreCopiesAndBounded(t *testing.T) {
 	in := asked("id")
 	in.Path = "/v1/" + strings.Repeat("x", 9000)
 	in.Seen.Model = strings.Repeat("m", 9000)
-	in.Seen.Candidates = []route.Candidate{{Worker: "w"}}
+	in.Seen.Candidates = []record.Candidate{{Worker: "w"}}
 	in.Seen.Frame = []byte("frame")
 	r.Ended(in, time.Second, 0)
 	d, _ := r.Find("id")
@@ -201,7 +201,7 @@ func TestOpenRequests(t *testing.T) {
 	in.Seen.At = time.Now().Add(-3 * time.Second)
 	r.Decided(in, nil)
 	_, change, _ := r.Since(0, Query{Limit: 9})
-	in.Seen.Retries, in.Seen.Attempts = 1, []route.Attempt{{Worker: "w1", Reason: "late"}}
+	in.Seen.Retries, in.Seen.Attempts = 1, []record.Attempt{{Worker: "w1", Reason: "late"}}
 	r.Moves(in, "w2")
 	list := r.Latest(Query{Open: true, Limit: 9})
 	if len(list) != 1 || list[0].ID != "open" || list[0].Worker != "w2" || list[0].Retries != 1 || len(list[0].Attempts) != 1 ||

@@ -9,6 +9,8 @@ import (
 	"github.com/warmpath/warmpath/cache/parts/bind"
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/daemon/admin/decisions"
+	"github.com/warmpath/warmpath/daemon/admin/metrics"
+	"github.com/warmpath/warmpath/daemon/admin/readiness"
 	"github.com/warmpath/warmpath/daemon/admin/register"
 	"github.com/warmpath/warmpath/daemon/admin/strategies"
 	"github.com/warmpath/warmpath/daemon/admin/tracing"
@@ -25,7 +27,7 @@ type RoutersState = peers.Stats
 // Process is the process that an operator looks at and changes.
 type Process interface {
 	// Pools are those in force.
-	Pools() []*Pool
+	Pools() []*readiness.Pool
 	// Clients are the counts of the clients' side.
 	Clients() front.Stats
 	// Draining reports whether the process is about to end.
@@ -43,7 +45,7 @@ type Process interface {
 // Config configures a Server.
 type Config struct {
 	Log     *slog.Logger
-	Metrics *Metrics
+	Metrics *metrics.Metrics
 	Process Process
 	Store   *tier.Store
 	KVCache *kvcache.Cache      // nil, or one without a listener: no KV cache is configured

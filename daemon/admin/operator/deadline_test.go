@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/admin/metrics"
 )
 
 // timed is a connection that counts the writes before which no deadline was set.
@@ -50,7 +52,7 @@ func TestAnswersHaveADeadline(t *testing.T) {
 	}
 	l := &timedListener{Listener: raw}
 	s := &Server{listener: l}
-	s.app = s.newApp(Config{Metrics: NewMetrics("test"), Process: serving{}})
+	s.app = s.newApp(Config{Metrics: metrics.NewMetrics("test"), Process: serving{}})
 	s.decided.over = make(chan struct{})
 	go s.Run()
 	defer s.Close()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/admin/readiness"
 	"github.com/warmpath/warmpath/daemon/fleet/subset"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/route"
@@ -37,6 +38,9 @@ type PoolState struct {
 	Summary
 	Queue  *waiting.State `json:"queue,omitempty"`         // what waits in the router; absent = nothing does
 	Breaks []route.Break  `json:"prefix_breaks,omitempty"` // where its prompts change from turn to turn
+
+	astray []readiness.Alias // those of Astray
+	loads  bool              // the router has its workers load adapters
 }
 
 // WorkerState is one worker of a PoolState.
@@ -79,22 +83,20 @@ type WorkerState struct {
 }
 
 // Describe returns the state of each pool.
-func Describe(pools []*Pool) (all []PoolState) {
+func Describe(pools []*readiness.Pool) (all []PoolState) {
 	now := time.Now()
 	for _, p := range pools {
 		live := 0
 		stats := p.Workers.Stats(now)
 		s := PoolState{Name: p.Name, View: "routed history", Workers: []WorkerState{},
 			Queue: p.Queue.State(shownFlows), Breaks: p.Breaks()}
-		s.WhyNot, s.Panics = p.verdict(stats)
-		if p.rests(now) {
+		s.WhyNot, s.Panics = p.Verdict(stats)
+		if p.Rests(now) {
 			s.Rests = cmp.Or(p.Holds, p.Header).String()
 		}
-		s.Canaries, s.Astray, s.Moves = p.CanaryNames(), p.astray(stats), p.moves()
-		for _, a := range p.Aliases {
-			s.Aliases = append(s.Aliases, a.String())
-		}
-		s.ShutOut, s.Unloaded, s.Unwoken, s.Failing = p.shutOut(stats), p.Unloaded, p.Unwoken, p.Failing
+		s.Canaries, s.astray, s.loads, s.Moves = p.CanaryNames(), p.Astray(stats), p.Refuses != nil, p.Moves()
+		s.Aliases, s.Astray = readiness.InWords(p.Aliases), readiness.InWords(s.astray)
+		s.ShutOut, s.Unloaded, s.Unwoken, s.Failing = p.ShutOut(stats), p.Unloaded, p.Unwoken, p.Failing
 		if st := p.Strategy.Strategy(); st != nil {
 			s.Strategy = st.Name()
 			s.Module = st.SHA256()
@@ -342,7 +344,7 @@ type readyState struct {
 	Pools    []PoolBrief `json:"pools"`
 }
 
-func briefly(pools []*Pool) (all []PoolBrief) {
+func briefly(pools []*readiness.Pool) (all []PoolBrief) {
 	for _, p := range Describe(pools) {
 		all = append(all, PoolBrief{
 			Name:     p.Name,
@@ -359,15 +361,29 @@ func briefly(pools []*Pool) (all []PoolBrief) {
 
 // mayServe reports whether a pool makes the process ready. One that is unfit serves a request that names it as its
 // endpoint.
-func mayServe(whyNot string, ready bool) bool { return ready || whyNot == WhyUnfit }
+func mayServe(whyNot string, ready bool) bool { return ready || whyNot == readiness.WhyUnfit }
 
 // Readiness returns the answer of /ready. The process is ready while it does not drain and at least one pool can serve.
 // The answer names a pool that cannot serve with its reason, and the process stays ready: otherwise a load balancer
 // would take all models away because one is missing.
-func Readiness(pools []*Pool, draining bool) (ready bool, page any) {
+func Readiness(pools []*readiness.Pool, draining bool) (ready bool, page any) {
 	list := briefly(pools)
 	for _, p := range list {
 		ready = ready || !draining && mayServe(p.WhyNot, p.Ready)
 	}
 	return ready, readyState{Ready: ready, Draining: draining, Pools: list}
 }
+
+// WaitsFor says what requests of the pool's queue wait for; limit is that of their key, or "".
+func (s *PoolState) WaitsFor(limit string) string {
+	switch {
+	case limit != "":
+		return "its key's " + limit
+	case s.Up == 0:
+		return "no worker is up"
+	}
+	return "no worker has room"
+}
+
+// shownFlows bounds the flows that are listed.
+const shownFlows = 16

@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+
+	"github.com/warmpath/warmpath/daemon/admin/readiness"
 )
 
 // Drains returns the drains of operators, and the ends of drains, by pool and worker. In an upgrade the new process
 // reads them by DrainAgain.
-func Drains(pools []*Pool) []byte {
+func Drains(pools []*readiness.Pool) []byte {
 	all := map[string]map[string]bool{}
 	for _, p := range pools {
 		if asked := p.Workers.Drains(); len(asked) > 0 {
@@ -26,7 +28,7 @@ func Drains(pools []*Pool) []byte {
 
 // DrainAgain repeats the drains, and ends of drains, that Drains returned in the process before. It warns of an unknown
 // worker: it is no longer configured, or it is a rank whose metrics have not been read yet.
-func DrainAgain(pools []*Pool, drains []byte, log *slog.Logger) {
+func DrainAgain(pools []*readiness.Pool, drains []byte, log *slog.Logger) {
 	var all map[string]map[string]bool
 	if len(drains) > 0 {
 		if err := json.Unmarshal(drains, &all); err != nil {
@@ -34,7 +36,7 @@ func DrainAgain(pools []*Pool, drains []byte, log *slog.Logger) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if !slices.ContainsFunc(pools, func(p *Pool) bool { return p.Name == name }) {
+		if !slices.ContainsFunc(pools, func(p *readiness.Pool) bool { return p.Name == name }) {
 			log.Warn("a pool in which the process before had drained workers, or put them back, is not there: drain them "+
 				"again where they are to stay out", "pool", name, "workers", slices.Sorted(maps.Keys(all[name])))
 		}
@@ -59,7 +61,7 @@ type Moves struct {
 type place struct{ pool, id, url string }
 
 // MovesFrom returns what holds in the pools before a reload.
-func MovesFrom(pools []*Pool) Moves {
+func MovesFrom(pools []*readiness.Pool) Moves {
 	m := Moves{asked: map[place]bool{}, were: map[place]bool{}}
 	for _, p := range pools {
 		asked := p.Workers.Drains()
@@ -77,7 +79,7 @@ func MovesFrom(pools []*Pool) Moves {
 // To repeats the drains at the workers that are new to one of the pools now: the pool has another name, or the worker
 // has another pool. The answer to a drain promises that it lasts until undrain or the end of the daemon. A worker that
 // was in two pools before, and was drained in one, stays as it was in the other.
-func (m Moves) To(pools []*Pool) {
+func (m Moves) To(pools []*readiness.Pool) {
 	if len(m.asked) == 0 {
 		return
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/warmpath/warmpath/daemon/admin/readiness"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/message"
@@ -142,7 +143,7 @@ func (w *WorkerOrdered) ok() bool { return w.Status >= 200 && w.Status < 300 }
 
 // order is one path with its query, body and deadline.
 type order struct {
-	pool    *Pool
+	pool    *readiness.Pool
 	path    string
 	query   url.Values
 	effect  func(q url.Values, answer []byte) effect
@@ -166,7 +167,7 @@ func addOrders(app *fiber.App, p Process, token *bearer) {
 			return c.Status(fiber.StatusBadRequest).JSON(fiber.Map{"error": err.Error()})
 		}
 		name, pools := c.Params("pool"), p.Pools()
-		i := slices.IndexFunc(pools, func(p *Pool) bool { return p.Name == name })
+		i := slices.IndexFunc(pools, func(p *readiness.Pool) bool { return p.Name == name })
 		if i < 0 {
 			return c.Status(fiber.StatusNotFound).JSON(fiber.Map{
 				"error": "there is no such pool; /api/v1/pools lists them"})
@@ -251,7 +252,7 @@ func weightsAfter(path string, body []byte) worker.Weights {
 
 // send sends the orders to each worker, whether it is up or not, and returns all answers. A worker that does not obey
 // one gets no more. One that is removed before its turn gets none, and is left out; one that is removed later gets all.
-func send(pool *Pool, all []order) Ordered {
+func send(pool *readiness.Pool, all []order) Ordered {
 	var to []worker.Stats // one of each process: ranks share theirs
 	o := &all[0]
 	for _, s := range pool.Workers.Stats(time.Now()) {

@@ -8,20 +8,25 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/admin/metrics"
+	"github.com/warmpath/warmpath/daemon/admin/readiness"
+	"github.com/warmpath/warmpath/daemon/admin/readiness/readinesstest"
+	"github.com/warmpath/warmpath/daemon/fleet/judge"
+	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
-	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/request/record"
 )
 
 // of is a process with these pools.
 type of struct {
 	serving
-	pools []*Pool
+	pools []*readiness.Pool
 }
 
-func (p of) Pools() []*Pool { return p.pools }
+func (p of) Pools() []*readiness.Pool { return p.pools }
 
 // ask has a server with these pools and metrics answer, and reads the answer into v. It returns the status.
-func ask(t *testing.T, m *Metrics, pools []*Pool, path string, v any) int {
+func ask(t *testing.T, m *metrics.Metrics, pools []*readiness.Pool, path string, v any) int {
 	t.Helper()
 	s := &Server{c: Config{Metrics: m, Process: of{pools: pools}}}
 	r := httptest.NewRequest("GET", path, nil)
@@ -42,20 +47,20 @@ func ask(t *testing.T, m *Metrics, pools []*Pool, path string, v any) int {
 
 // The timeline has requests and workers in the same spans, of one pool or all, and what happened to both and to the file.
 func TestTimelinePage(t *testing.T) {
-	m := NewMetrics("v1")
-	a, b := newFleet(t, "w1 w2"), newFleet(t, "w3")
+	m := metrics.NewMetrics("v1")
+	a, b := readinesstest.NewFleet(t, "w1 w2"), readinesstest.NewFleet(t, "w3")
 	b.Name = "q"
-	pools := []*Pool{a.Pool, b.Pool}
+	pools := []*readiness.Pool{a.Pool, b.Pool}
 	now := time.Now()
-	m.began(true, now)
+	m.Began(true, now)
 	m.Look(pools, now)
-	a.become(t, "w2", "down")
+	a.Become(t, "w2", "down")
 	m.Look(pools, now)
-	m.Reloaded(Reload{At: now, OK: true}) // nothing has changed
-	m.Reloaded(Reload{At: now, OK: true, Changed: []string{"pools.p.strategy"}})
-	m.Reloaded(Reload{At: now, Error: "line 3"})
-	m.recent.arrived("p", now)
-	m.recent.arrived("q", now)
+	m.Reloaded(metrics.Reload{At: now, OK: true}) // nothing has changed
+	m.Reloaded(metrics.Reload{At: now, OK: true, Changed: []string{"pools.p.strategy"}})
+	m.Reloaded(metrics.Reload{At: now, Error: "line 3"})
+	m.Arrived(&message.Seen{Record: record.Record{Pool: "p"}})
+	m.Arrived(&message.Seen{Record: record.Record{Pool: "q"}})
 	f := func(path string, status, arrived, curves int, events string) {
 		t.Helper()
 		var h LastHour
@@ -88,23 +93,23 @@ func TestTimelinePage(t *testing.T) {
 
 // The counts of a key are summed over pools and models.
 func TestKeysPage(t *testing.T) {
-	m := NewMetrics("v1")
+	m := metrics.NewMetrics("v1")
 	for i, pool := range []string{"p", "q"} {
-		s := &message.Seen{Key: "team-a", Record: route.Record{Pool: pool, Model: "m", Strategy: "s", PromptTokens: 100,
-			Usage: route.Usage{Known: true, Prompt: 90, Cached: 60, CachedKnown: true, Output: 10}}}
+		s := &message.Seen{Key: "team-a", Record: record.Record{Pool: pool, Model: "m", Strategy: "s", PromptTokens: 100,
+			Usage: record.Usage{Known: true, Prompt: 90, Cached: 60, CachedKnown: true, Output: 10}}}
 		m.Arrived(s)
 		m.Picked(s)
-		m.series.countTokens(s)
+		m.Ended(s, journal.End{Status: 200, Outcome: judge.Outcome{Kind: judge.Answered}})
 		if i == 0 {
 			m.Refused(s, message.FaultFull, 429, 0)
 		}
 	}
-	left := &message.Seen{Key: "team-b", Record: route.Record{Pool: "p"}}
+	left := &message.Seen{Key: "team-b", Record: record.Record{Pool: "p"}}
 	m.Arrived(left)
 	m.Refused(left, message.Fault{Cause: message.ClientLeft}, 499, 0) // nobody refused it
-	var got []KeyState
+	var got []metrics.KeyState
 	ask(t, m, nil, "/api/v1/keys", &got)
-	want := []KeyState{{Key: "team-a", Arrived: 2, Refused: 1, Routed: 200, Prompt: 180, Cached: 120, Output: 20}, {Key: "team-b", Arrived: 1}}
+	want := []metrics.KeyState{{Key: "team-a", Arrived: 2, Refused: 1, Routed: 200, Prompt: 180, Cached: 120, Output: 20}, {Key: "team-b", Arrived: 1}}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%+v; want %+v", got, want)
 	}

@@ -3,6 +3,7 @@ package operator
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,9 +14,12 @@ import (
 	"testing"
 
 	"github.com/warmpath/warmpath/daemon/admin/decisions"
+	"github.com/warmpath/warmpath/daemon/admin/metrics"
 	"github.com/warmpath/warmpath/daemon/admin/strategies"
 	"github.com/warmpath/warmpath/daemon/peers"
 )
+
+var update = flag.Bool("update", false, "write openapi.json anew")
 
 // failure is the body of an answer of 400 and above, if it has one.
 type failure struct {
@@ -58,10 +62,10 @@ var operations = []operation{
 		"of all pools together, and what happened", answers: LastHour{}, fails: "404",
 		query: "pool: of this one only; curves: 1 = with the last hour of each worker; with: POOL WORKER, of this one only"},
 	{route: "GET /api/v1/keys", says: "Requests, refusals and tokens by the client's key, since the start",
-		answers: []KeyState{}},
+		answers: []metrics.KeyState{}},
 	{route: "GET /api/v1/config", says: "The configuration in force, without its secrets", answers: map[string]any{}},
 	{route: "POST /api/v1/reload", says: "Read the configuration's file again; 422: the one in force stays",
-		answers: Reload{}, fails: "422"},
+		answers: metrics.Reload{}, fails: "422"},
 	{route: "POST /api/v1/upgrade", says: "Start the binary at this process's path, hand it the sockets, and drain; 409: " +
 		"this process goes on", query: "timeout: for the new process to serve, as 90s", answers: upgraded{}, fails: "400 409"},
 	{route: "POST /api/v1/pools/:pool/each", says: "Send an order of vLLM's to each worker of a pool, the body with it; 502, " +
@@ -133,7 +137,7 @@ const openAPIFile = "openapi.json"
 
 // TestOpenAPIHasEveryRoute: the file has all registered routes except the profiles, which are no API.
 func TestOpenAPIHasEveryRoute(t *testing.T) {
-	s := &Server{c: Config{Metrics: NewMetrics("test"), Process: serving{}}, token: bearer{file: "token"}}
+	s := &Server{c: Config{Metrics: metrics.NewMetrics("test"), Process: serving{}}, token: bearer{file: "token"}}
 	registered, told := map[string]bool{}, map[string]bool{}
 	for _, r := range s.newApp(s.c).GetRoutes(true) {
 		if r.Method != "HEAD" { // fiber makes one of each GET
@@ -279,6 +283,6 @@ func TestOpenAPISchemas(t *testing.T) {
 	f([]byte{}, `{"contentEncoding":"base64","type":"string"}`)
 	f([]string{}, `{"items":{"type":"string"},"type":["array","null"]}`)
 	f(map[string]int{}, `{"additionalProperties":{"type":"integer"},"type":["object","null"]}`)
-	f(Reload{}, `{"$ref":"#/components/schemas/Reload"}`)
+	f(metrics.Reload{}, `{"$ref":"#/components/schemas/Reload"}`)
 	f(fmt.Errorf, `{}`)
 }

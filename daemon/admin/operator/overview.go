@@ -1,11 +1,12 @@
 package operator
 
 import (
-	"sync"
 	"time"
 
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/daemon/admin/decisions"
+	"github.com/warmpath/warmpath/daemon/admin/metrics"
+	"github.com/warmpath/warmpath/daemon/admin/readiness"
 	"github.com/warmpath/warmpath/daemon/kv/kvcache"
 	"github.com/warmpath/warmpath/daemon/peers"
 	"github.com/warmpath/warmpath/daemon/request/session"
@@ -24,8 +25,8 @@ type Overview struct {
 	InFlight int64           `json:"in_flight"`
 	Clients  int             `json:"connections"`
 	Kept     decisions.Stats `json:"decisions"`
-	Reload   Reload          `json:"reload"`
-	Change   *Reload         `json:"last_change,omitempty"` // the last reload that changed something; absent = none has
+	Reload   metrics.Reload  `json:"reload"`
+	Change   *metrics.Reload `json:"last_change,omitempty"` // the last reload that changed something; absent = none has
 	Warnings []Warning       `json:"warnings"`              // what an operator is to look at, the worst first
 	Pools    []PoolOverview  `json:"pools"`
 	Tiers    []Tier          `json:"tiers"`
@@ -36,13 +37,13 @@ type Overview struct {
 // PoolOverview is a pool with its demand and its sessions.
 type PoolOverview struct {
 	PoolState
-	Models   []string       `json:"models"`
-	Demand   float64        `json:"demand_seconds"`  // as pool_demand_seconds
-	Wanted   int            `json:"workers_wanted"`  // as pool_workers_wanted
-	Roles    []RoleLoad     `json:"roles,omitempty"` // absent = no worker has a role
-	Sessions map[string]int `json:"sessions"`        // live, by kind
-	Blocks   int            `json:"index_blocks"`
-	Strategy host.Stats     `json:"module"`
+	Models   []string           `json:"models"`
+	Demand   float64            `json:"demand_seconds"`  // as pool_demand_seconds
+	Wanted   int                `json:"workers_wanted"`  // as pool_workers_wanted
+	Roles    []metrics.RoleLoad `json:"roles,omitempty"` // absent = no worker has a role
+	Sessions map[string]int     `json:"sessions"`        // live, by kind
+	Blocks   int                `json:"index_blocks"`
+	Strategy host.Stats         `json:"module"`
 
 	Aside map[string]string `json:"canaries_set_aside,omitempty"` // last error by name; the fallback answers
 
@@ -59,7 +60,7 @@ type SplitState struct {
 }
 
 // splitOf describes p's roles, nil if it has none.
-func splitOf(p *Pool, now time.Time) *SplitState {
+func splitOf(p *readiness.Pool, now time.Time) *SplitState {
 	r := p.Pairing
 	if r == nil {
 		return nil
@@ -83,65 +84,27 @@ type Tier struct {
 	State   string `json:"state"`
 }
 
-// Reload is the result of the last reading of the configuration's file.
-type Reload struct {
-	At      time.Time `json:"at"`
-	OK      bool      `json:"ok"`
-	File    string    `json:"file,omitempty"`
-	Error   string    `json:"error,omitempty"`         // why the configuration from before stays in force
-	Changed []string  `json:"changed,omitempty"`       // keys, without their values
-	Restart []string  `json:"needs_restart,omitempty"` // keys of the file that take effect at the next start
-	Kept    []string  `json:"kept,omitempty"`          // what stays as it was before, as the new one is worse, and why
-}
-
-// reloads keeps the last reload, and the last one that changed something. If the watch of the file has taken a change
-// up, a reload by hand finds none, and its caller still wants to see the change.
-type reloads struct {
-	mu     sync.Mutex // guards all below
-	last   Reload
-	change *Reload // never changed, only replaced
-}
-
-// set records a reload. A refused one does not change the keys that wait for a restart.
-func (r *reloads) set(to Reload) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !to.OK {
-		to.Restart = r.last.Restart
-	}
-	if len(to.Changed) > 0 {
-		r.change = &to
-	}
-	r.last = to
-}
-
-func (r *reloads) get() (last Reload, change *Reload) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.last, r.change
-}
-
 // overview collects what the page shows.
 func (s *Server) overview() Overview {
 	now := time.Now()
 	pools := s.c.Process.Pools()
-	n := s.c.counts()
-	o := Overview{Version: s.c.Metrics.version, Now: now, Began: s.began, Draining: s.c.Process.Draining(),
-		Tiers: tiers(n.store, n.peers, s.c.KVCache), Certificates: append([]certificate.Stats{}, n.certs...)}
-	o.Reload, o.Change = s.c.Metrics.reload.get()
+	o := Overview{Version: s.c.Metrics.Version(), Now: now, Began: s.began, Draining: s.c.Process.Draining(),
+		Tiers:        tiers(s.c.Store.Stats(), s.c.Peers.Stats(), s.c.KVCache),
+		Certificates: append([]certificate.Stats{}, s.c.Certificates.Stats()...)}
+	o.Reload, o.Change = s.c.Metrics.LastReload()
 	clients := s.c.Process.Clients()
 	o.InFlight, o.Clients = clients.InFlight, clients.Connections.Open
 	o.Kept = s.c.Ring.Stats()
 	states := Describe(pools)
 	for i, p := range pools {
 		o.Ready = o.Ready || !o.Draining && mayServe(states[i].WhyNot, states[i].WhyNot == "" || states[i].Panics)
-		o.Pools = append(o.Pools, overviewOf(p, states[i], s.c.Metrics.recent.load(p, now), now))
+		o.Pools = append(o.Pools, overviewOf(p, states[i], s.c.Metrics.Recent().Load(p, now), now))
 	}
 	return o
 }
 
-func overviewOf(p *Pool, state PoolState, asked load, now time.Time) PoolOverview {
-	v := PoolOverview{PoolState: state, Models: p.Models, Demand: asked.demand, Wanted: asked.wanted, Roles: asked.roles,
+func overviewOf(p *readiness.Pool, state PoolState, asked metrics.Load, now time.Time) PoolOverview {
+	v := PoolOverview{PoolState: state, Models: p.Models, Demand: asked.Demand, Wanted: asked.Wanted, Roles: asked.Roles,
 		Sessions: map[string]int{}, Blocks: p.Index.Stats().Blocks, Aside: map[string]string{}, Split: splitOf(p, now)}
 	for _, n := range p.Sessions.Live(now) {
 		for _, k := range [...]session.Kind{session.Opened, session.Key, session.Response} {
@@ -192,8 +155,8 @@ func tiers(own tier.Stats, shared peers.Stats, kv *kvcache.Cache) []Tier {
 
 // PoolHour is a pool's last hour.
 type PoolHour struct {
-	Pool  string `json:"pool"`
-	Spans []Span `json:"spans"`
+	Pool  string         `json:"pool"`
+	Spans []metrics.Span `json:"spans"`
 }
 
 // recent returns the last hour of every pool.
@@ -201,7 +164,7 @@ func (s *Server) recent() []PoolHour {
 	all := []PoolHour{}
 	now := time.Now()
 	for _, p := range s.c.Process.Pools() {
-		all = append(all, PoolHour{Pool: p.Name, Spans: s.c.Metrics.recent.Hour(now, p.Name)})
+		all = append(all, PoolHour{Pool: p.Name, Spans: s.c.Metrics.Recent().Hour(now, p.Name)})
 	}
 	return all
 }

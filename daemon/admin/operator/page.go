@@ -65,7 +65,7 @@ func (s *Server) addActions(app *fiber.App) {
 	app.Get("/api/v1/recent", func(c *fiber.Ctx) error { return c.JSON(s.recent()) })
 	app.Get("/api/v1/timeline", func(c *fiber.Ctx) error { return timelinePage(c, s.c.Process.Pools(), s.c.Metrics) })
 	app.Get("/api/v1/keys", func(c *fiber.Ctx) error {
-		return keysPage(c, s.c.Metrics.byKey, s.c.Limits.Counts(time.Now()))
+		return keysPage(c, s.c.Metrics, s.c.Limits.Counts(time.Now()))
 	})
 	app.Get("/api/v1/config", func(c *fiber.Ctx) error { return c.JSON(s.c.Process.Settings()) })
 	app.Post("/api/v1/reload", func(c *fiber.Ctx) error {
@@ -73,7 +73,7 @@ func (s *Server) addActions(app *fiber.App) {
 			return c.Status(fiber.StatusUnprocessableEntity).JSON(fiber.Map{
 				"error": "the configuration in force stays: " + err.Error()})
 		}
-		last, _ := s.c.Metrics.reload.get()
+		last, _ := s.c.Metrics.LastReload()
 		return c.JSON(last)
 	})
 	app.Post("/api/v1/upgrade", upgradePage(s.c.Process))

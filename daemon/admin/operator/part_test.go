@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+
+	"github.com/warmpath/warmpath/daemon/admin/readiness"
 )
 
 // TestParts: a part of the workers has those in trouble first; counts are of all; a query without limits keeps all in order.
 func TestParts(t *testing.T) {
 	pools := func() []*PoolState {
-		a, dead := &PoolState{Name: "a"}, &PoolState{Name: "dead", WhyNot: WhyEmpty}
+		a, dead := &PoolState{Name: "a"}, &PoolState{Name: "dead", WhyNot: readiness.WhyEmpty}
 		for i := range 6 {
 			a.Workers = append(a.Workers, WorkerState{ID: fmt.Sprint("w", i), State: "up", Breaker: "closed", TTFT: .1, Models: []string{"m"}})
 			dead.Workers = append(dead.Workers, WorkerState{ID: fmt.Sprint("d", i), State: "down", Breaker: "closed"})

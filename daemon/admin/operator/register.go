@@ -12,6 +12,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/warmpath/warmpath/daemon/admin/readiness"
 	"github.com/warmpath/warmpath/daemon/admin/register"
 )
 
@@ -19,7 +20,7 @@ import (
 type desk struct {
 	all     *register.Register
 	process register.Process
-	pools   func() []*Pool
+	pools   func() []*readiness.Pool
 }
 
 // whyStatus maps the reasons of refusals to statuses.

@@ -18,7 +18,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/kv/kvcache"
 	"github.com/warmpath/warmpath/daemon/peers"
 	"github.com/warmpath/warmpath/daemon/request/queue"
-	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/request/record"
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/daemon/request/waiting"
 	"github.com/warmpath/warmpath/daemon/transport/certificate"
@@ -53,7 +53,7 @@ func (s *schemas) of(t reflect.Type) object {
 		return object{}
 	case reflect.TypeFor[[]byte]():
 		return object{"type": "string", "contentEncoding": "base64"}
-	case reflect.TypeFor[route.Usage]():
+	case reflect.TypeFor[record.Usage]():
 		t = reflect.TypeFor[usage]()
 	}
 	if t.Kind() == reflect.Pointer {

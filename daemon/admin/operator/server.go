@@ -10,9 +10,9 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/gofiber/fiber/v2/middleware/adaptor"
 	"github.com/gofiber/fiber/v2/middleware/pprof"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/warmpath/warmpath/cache/parts/bind"
+	"github.com/warmpath/warmpath/daemon/admin/metrics"
 )
 
 // Server is the operator's listener.
@@ -40,8 +40,7 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Metrics.registry.MustRegister(collector{&s.c})
-	c.Metrics.began(c.Succeeds, s.began)
+	c.Metrics.Began(c.Succeeds, s.began)
 	s.app = s.newApp(c)
 	s.listener = raw
 	if c.Wrap != nil {
@@ -116,7 +115,9 @@ func (s *Server) newApp(c Config) *fiber.App {
 	if s.token.exists() {
 		app.Use(s.token.require)
 	}
-	app.Get("/metrics", adaptor.HTTPHandler(promhttp.HandlerFor(c.Metrics.registry, promhttp.HandlerOpts{})))
+	app.Get("/metrics", adaptor.HTTPHandler(c.Metrics.Handler(metrics.Sources{
+		Pools: c.Process.Pools, Clients: c.Process.Clients, Store: c.Store, KVCache: c.KVCache, LMCache: c.LMCache,
+		Peers: c.Peers, Limits: c.Limits, Certificates: c.Certificates, Memory: c.Memory, Spans: c.Spans})))
 	app.Use("/debug/pprof", profilesAllowed(s.token.exists(), c.Process))
 	app.Use(pprof.New()) // shows where the time goes, even at three in the morning
 	app.Get("/", apiIndex)
@@ -278,7 +279,7 @@ func (s *Server) drainWorker(c *fiber.Ctx, on bool) error {
 		}
 		if on && p.Empty(time.Now()) {
 			then := "get 503"
-			if p.rests(time.Now()) {
+			if p.Rests(time.Now()) {
 				then = "wait"
 			}
 			answer.Warning = "the pool has no other worker that is up: its requests " + then + " until one is, or this one is " +

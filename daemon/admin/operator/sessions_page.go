@@ -9,6 +9,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/warmpath/warmpath/daemon/admin/readiness"
 	"github.com/warmpath/warmpath/daemon/request/session"
 )
 
@@ -36,7 +37,7 @@ const (
 )
 
 // sessionsPage answers GET /api/v1/sessions?worker=ID&limit=N.
-func sessionsPage(c *fiber.Ctx, pools []*Pool) error {
+func sessionsPage(c *fiber.Ctx, pools []*readiness.Pool) error {
 	limit, err := strconv.Atoi(c.Query("limit", strconv.Itoa(someSessions)))
 	if err != nil || limit < 0 || limit > mostSessions {
 		return c.Status(fiber.StatusBadRequest).JSON(fiber.Map{
@@ -51,7 +52,7 @@ func sessionsPage(c *fiber.Ctx, pools []*Pool) error {
 }
 
 // describeSessions counts a pool's live sessions, and lists up to limit of them; with a worker only that worker's.
-func describeSessions(p *Pool, worker string, limit int, now time.Time) PoolSessions {
+func describeSessions(p *readiness.Pool, worker string, limit int, now time.Time) PoolSessions {
 	s := PoolSessions{Pool: p.Name, Workers: []WorkerSessions{}, List: p.Sessions.List(worker, limit, now)}
 	live := p.Sessions.Live(now)
 	all := 0

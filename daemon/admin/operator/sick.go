@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
-	"strings"
 	"time"
-)
 
-// maxNamed bounds the workers that a warning names.
-const maxNamed = 5
+	"github.com/warmpath/warmpath/daemon/admin/readiness"
+)
 
 // crashes is how many restarts in [worker.Lately] are a crash loop.
 const crashes = 3
@@ -81,7 +79,7 @@ func (e *evidence) forgotten(p *PoolOverview) {
 		}
 	}
 	if len(ids) > 0 {
-		e.add(p, fmt.Sprintf("paused for %v: %s", least.Round(time.Second), someIDs(ids)),
+		e.add(p, fmt.Sprintf("paused for %v: %s", least.Round(time.Second), readiness.SomeIDs(ids)),
 			"what paused them may have ended before it had them go on"+waits+": POST /resume to each, as the log says",
 			e.commands.order("/api/v1/pools/"+url.PathEscape(p.Name)+"/each?path=/resume"))
 	}
@@ -101,7 +99,7 @@ func (e *evidence) entitle(pool, word, why string, ids []string) (title, text st
 		return ids[0] + of + " " + word, why
 	}
 	return fmt.Sprintf("%d workers%s %s", len(ids), of, cmp.Or(severally[word], word)),
-		fmt.Sprintf("%s; %s: %s", someIDs(ids), ids[0], why)
+		fmt.Sprintf("%s; %s: %s", readiness.SomeIDs(ids), ids[0], why)
 }
 
 // sick names the workers that are not up, and why the first of them is not.
@@ -118,17 +116,9 @@ func sick(workers []WorkerState) string {
 	}
 	switch {
 	case why == "":
-		return someIDs(ids)
+		return readiness.SomeIDs(ids)
 	case len(ids) == 1:
 		return ids[0] + ": " + why
 	}
-	return someIDs(ids) + "; " + who + ": " + why
-}
-
-// someIDs lists the first names.
-func someIDs(ids []string) string {
-	if more := len(ids) - maxNamed; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(ids[:maxNamed], ", "), more)
-	}
-	return strings.Join(ids, ", ")
+	return readiness.SomeIDs(ids) + "; " + who + ": " + why
 }

@@ -7,6 +7,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/admin/metrics"
 )
 
 // TestSilentOperators: a client that sends nothing is closed soon, and one that has sent a request may wait with its
@@ -17,7 +19,7 @@ func TestSilentOperators(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &Server{listener: lingering{raw}}
-	s.app = s.newApp(Config{Metrics: NewMetrics("test"), Process: serving{}, ReadTimeout: time.Minute, IdleTimeout: time.Minute})
+	s.app = s.newApp(Config{Metrics: metrics.NewMetrics("test"), Process: serving{}, ReadTimeout: time.Minute, IdleTimeout: time.Minute})
 	s.decided.over = make(chan struct{})
 	go s.Run()
 	defer s.Close()

@@ -10,6 +10,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"github.com/warmpath/warmpath/daemon/admin/readiness"
 	"github.com/warmpath/warmpath/daemon/admin/strategies"
 )
 
@@ -114,7 +115,7 @@ func awaitModule(store *strategies.Store, token *bearer) func(*fasthttp.RequestH
 }
 
 // withRefused adds to each strategy, for each pool that it serves, which of its calls allow does not permit.
-func withRefused(all []strategies.Strategy, pools []*Pool) []strategies.Strategy {
+func withRefused(all []strategies.Strategy, pools []*readiness.Pool) []strategies.Strategy {
 	for i := range all {
 		for k := range all[i].Serves {
 			to := &all[i].Serves[k]

@@ -6,6 +6,9 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/warmpath/warmpath/daemon/admin/metrics"
+	"github.com/warmpath/warmpath/daemon/admin/readiness"
 )
 
 // serving is a process that does not drain, and cannot be looked at.
@@ -13,12 +16,12 @@ type serving struct{ Process }
 
 func (serving) Draining() bool { return false }
 
-func (serving) Pools() []*Pool { panic("a fault") }
+func (serving) Pools() []*readiness.Pool { panic("a fault") }
 
 // TestAPanicAtAPage: a page that makes the daemon panic is answered 500, and the process goes on.
 func TestAPanicAtAPage(t *testing.T) {
 	var log strings.Builder
-	s := &Server{c: Config{Metrics: NewMetrics("test"), Log: slog.New(slog.NewTextHandler(&log, nil)),
+	s := &Server{c: Config{Metrics: metrics.NewMetrics("test"), Log: slog.New(slog.NewTextHandler(&log, nil)),
 		Process: serving{}}}
 	r := httptest.NewRequest("GET", "/api/v1/pools", nil)
 	r.Host = "127.0.0.1"

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/limit"
 )
 
@@ -102,15 +101,15 @@ func (t *trends) tick(c *Config, now time.Time, log *slog.Logger) {
 	there := map[string]bool{}
 	for _, p := range c.Process.Pools() {
 		there[shedsOf+p.Name] = true
-		t.shed(p.Name, c.Metrics.full.of(p.Name), now, log)
+		t.shed(p.Name, c.Metrics.Full(p.Name), now, log)
 		for _, s := range p.Strategies() {
 			name := p.Name + " " + s.Name()
 			there[rejectsOf+name], there[failsOf+name] = true, true
-			t.see(rejectsOf+name, c.Metrics.rejected.of(name), now)
+			t.see(rejectsOf+name, c.Metrics.Rejected(p.Name, s.Name()), now)
 			t.see(failsOf+name, failures(s.Stats().Fallbacks), now)
 		}
 		there[preemptsOf+p.Name] = true
-		t.see(preemptsOf+p.Name, preempts(p.Workers.Stats(now)), now)
+		t.see(preemptsOf+p.Name, p.Workers.Counts().Preempts, now)
 	}
 	for _, k := range c.Limits.Counts(now) {
 		there[longOf+k.Key] = true
@@ -156,12 +155,4 @@ func (t *trends) shed(pool string, refused uint64, now time.Time, log *slog.Logg
 		log.Info("the pool has refused no request for a minute", "pool", pool, "refused", was.grown(),
 			"for", was.rose.Sub(was.began).Round(time.Second))
 	}
-}
-
-// preempts sums up how many requests the workers' engines have put back.
-func preempts(all []worker.Stats) (n uint64) {
-	for i := range all {
-		n += all[i].Preempts
-	}
-	return n
 }

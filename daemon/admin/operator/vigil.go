@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/admin/readiness"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 )
@@ -43,13 +44,13 @@ func NewVigil(log *slog.Logger) *Vigil { return &Vigil{log: log} }
 
 // Look logs what has changed since the last call. Call it on each change of a worker, and once a second, as a list of
 // models changes without one.
-func (v *Vigil) Look(p *Pool) {
+func (v *Vigil) Look(p *readiness.Pool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	stats := slices.DeleteFunc(p.Workers.Stats(time.Now()), func(s worker.Stats) bool { return s.Prefills })
 	v.logEmpty(p, stats)
-	why := p.whyNot(stats)
-	if deny := why == WhyKey; deny != v.deny {
+	why := p.WhyNot(stats)
+	if deny := why == readiness.WhyKey; deny != v.deny {
 		v.deny = deny
 		if deny {
 			v.log.Error("all workers refuse this router's key: the pool's requests get 502; correct worker_key_file of the pool")
@@ -57,7 +58,7 @@ func (v *Vigil) Look(p *Pool) {
 			v.log.Info("a worker accepts this router's key again")
 		}
 	}
-	if lost := strings.Join(p.astray(stats), ", "); lost != v.lost {
+	if lost := strings.Join(readiness.InWords(p.Astray(stats)), ", "); lost != v.lost {
 		v.lost = lost
 		if lost == "" {
 			v.log.Info("each alias leads to a model that a worker lists")
@@ -67,7 +68,7 @@ func (v *Vigil) Look(p *Pool) {
 		}
 	}
 	unfit := ""
-	if why == WhyUnfit {
+	if why == readiness.WhyUnfit {
 		unfit = strings.Join(listed(stats), ", ")
 	}
 	if unfit == v.unfit {
@@ -84,7 +85,7 @@ func (v *Vigil) Look(p *Pool) {
 
 // logEmpty logs the last worker's fall or drain, and its return. A worker whose breaker lets one trial through is not
 // up yet.
-func (v *Vigil) logEmpty(p *Pool, stats []worker.Stats) {
+func (v *Vigil) logEmpty(p *readiness.Pool, stats []worker.Stats) {
 	is := func(state worker.Standing) bool {
 		return slices.ContainsFunc(stats, func(s worker.Stats) bool { return s.State == state })
 	}

@@ -5,13 +5,15 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+
+	"github.com/warmpath/warmpath/daemon/admin/readiness/readinesstest"
 )
 
 // TestVigil puts a pool into one state after another: each change is logged once, however often Look is called.
 func TestVigil(t *testing.T) {
 	var log bytes.Buffer
 	v := NewVigil(slog.New(slog.NewTextHandler(&log, nil)))
-	p := newFleet(t, "a:starting b:starting prefiller")
+	p := readinesstest.NewFleet(t, "a:starting b:starting prefiller")
 	f := func(want ...string) {
 		t.Helper()
 		for range 3 {
@@ -29,24 +31,24 @@ func TestVigil(t *testing.T) {
 		}
 	}
 	f() // nothing is known yet
-	p.become(t, "a", "")
+	p.Become(t, "a", "")
 	f()
-	p.become(t, "b", "down")
+	p.Become(t, "b", "down")
 	f()
-	p.become(t, "a", "down")
+	p.Become(t, "a", "down")
 	f("level=ERROR msg=\"the pool has no worker that is up: its requests get 503\" " +
 		"workers=\"[a: down: connection refused b: down: connection refused]\"")
-	p.become(t, "a", "")
+	p.Become(t, "a", "")
 	f("the pool has a worker again")
-	p.become(t, "a", "other")
+	p.Become(t, "a", "other")
 	f("they_list=[other]")
-	p.become(t, "b", "m")
+	p.Become(t, "b", "m")
 	f("a worker lists a model that the pool's patterns fit")
-	p.become(t, "a", "draining")
+	p.Become(t, "a", "draining")
 	f()
 	p.Panic = true
-	p.become(t, "b", "down")
+	p.Become(t, "b", "down")
 	f("its requests go to one that is not (panic = true)")
-	p.become(t, "a", "back")
+	p.Become(t, "a", "back")
 	f("the pool has a worker again", "no worker lists a model")
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/admin/metrics"
+	"github.com/warmpath/warmpath/daemon/admin/readiness"
 	"github.com/warmpath/warmpath/daemon/request/limit"
 	"github.com/warmpath/warmpath/daemon/transport/certificate"
 )
@@ -206,10 +208,15 @@ func (e *evidence) astray(p *PoolOverview) {
 		listed = append(listed, p.Workers[k].Models...)
 	}
 	slices.Sort(listed)
-	for _, alias := range p.Astray {
-		e.add(p, "alias "+alias+", which no worker lists", "its clients get an error, unless it has a fallback; the "+
-			"workers list "+someIDs(slices.Compact(listed))+": correct to of [[models]], source of [pools.adapters], or "+
-			"--served-model-name of the workers",
+	source := map[bool]string{true: "source of [pools.adapters], "}[p.loads]
+	for _, alias := range p.astray {
+		become := "its clients get an error"
+		if alias.Else != "" {
+			become = "its clients get answers of " + alias.Else
+		}
+		e.add(p, "alias "+alias.String()+", which no worker lists", become+"; the workers list "+
+			readiness.SomeIDs(slices.Compact(listed))+": correct to of [[models]], "+source+
+			"or --served-model-name of the workers",
 			e.commands.check(" --probe"))
 	}
 }
@@ -255,9 +262,10 @@ func (e *evidence) lostRoles(p *PoolOverview) {
 // unloaded warns of adapters that workers have refused to load.
 func (e *evidence) unloaded(p *PoolOverview) {
 	if all := p.Unloaded; len(all) > 0 {
-		e.add(p, "workers of "+p.Name+" refuse adapters", someIDs(all)+": their requests get 404, unless another worker has "+
-			"loaded it: see that source of [pools.adapters] has it at every worker, and that all run with --enable-lora and "+
-			"VLLM_ALLOW_RUNTIME_LORA_UPDATING=1", e.commands.get("/metrics")+" | grep ^warmpath_adapter")
+		e.add(p, "workers of "+p.Name+" refuse adapters", readiness.SomeIDs(all)+
+			": their requests get 404, unless another worker has loaded it: see that source of [pools.adapters] has it at "+
+			"every worker, and that all run with --enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=1",
+			e.commands.get("/metrics")+" | grep ^warmpath_adapter")
 	}
 }
 
@@ -328,7 +336,7 @@ func (e *evidence) keysAtLimit() {
 	}
 	for i := range e.limits {
 		s := &e.limits[i]
-		for by, most := range limitsOf(s) {
+		for by, most := range metrics.LimitsOf(s) {
 			name := limit.By(by).String()
 			refused, rising := e.trends.of(limitOf + name + " " + s.Key)
 			n, all := waits[s.Key+" "+name], []string{}

@@ -10,11 +10,14 @@ import (
 	"github.com/warmpath/warmpath/cache/kvstore/remote"
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/daemon/admin/decisions"
+	"github.com/warmpath/warmpath/daemon/admin/metrics"
+	"github.com/warmpath/warmpath/daemon/admin/readiness"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/peers"
 	"github.com/warmpath/warmpath/daemon/request/limit"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/queue"
+	"github.com/warmpath/warmpath/daemon/request/record"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/waiting"
 	"github.com/warmpath/warmpath/daemon/transport/certificate"
@@ -22,7 +25,7 @@ import (
 
 // healthy is evidence of a pool "p" whose workers are up.
 func healthy(ids ...string) *evidence {
-	o := &Overview{Reload: Reload{OK: true}, Pools: []PoolOverview{{PoolState: PoolState{Name: "p"}}}}
+	o := &Overview{Reload: metrics.Reload{OK: true}, Pools: []PoolOverview{{PoolState: PoolState{Name: "p"}}}}
 	for _, id := range ids {
 		o.Pools[0].Workers = append(o.Pools[0].Workers, WorkerState{ID: id, State: "up", Breaker: "closed"})
 	}
@@ -63,25 +66,25 @@ func TestWarnings(t *testing.T) {
 		}
 	})
 	f("bad: pool p cannot serve | no worker is up; a down, b down, c down; a: connection refused | "+probe, func(_ *evidence, p *PoolOverview) {
-		p.WhyNot = WhyEmpty
+		p.WhyNot = readiness.WhyEmpty
 		for i := range p.Workers {
 			p.Workers[i].State, p.Workers[i].LastError = "down", "connection refused"
 		}
 	})
 	f("bad: pool p cannot serve | no worker is up; b draining: asked to drain | warmpath undrain b --admin host:1", func(_ *evidence, p *PoolOverview) {
-		p.WhyNot, p.Workers = WhyEmpty, p.Workers[1:2]
+		p.WhyNot, p.Workers = readiness.WhyEmpty, p.Workers[1:2]
 		p.Workers[0].State, p.Workers[0].Drained, p.Workers[0].Why = "draining", true, "asked to drain"
 	})
-	f("bad: pool p serves by panic alone | "+WhyPanics+"; a silent | "+probe, func(_ *evidence, p *PoolOverview) {
-		p.WhyNot, p.Panics, p.Workers = WhyPanics, true, p.Workers[:1]
+	f("bad: pool p serves by panic alone | "+readiness.WhyPanics+"; a silent | "+probe, func(_ *evidence, p *PoolOverview) {
+		p.WhyNot, p.Panics, p.Workers = readiness.WhyPanics, true, p.Workers[:1]
 		p.Workers[0].State = "silent"
 	})
 	f("bad: pool p cannot serve | no worker is up; its sources name no worker, and no registration is in force | "+probe, func(_ *evidence, p *PoolOverview) {
-		p.WhyNot, p.Workers = WhyEmpty, nil
+		p.WhyNot, p.Workers = readiness.WhyEmpty, nil
 	})
-	f("bad: pool p cannot serve | "+WhyUnfit+" | "+probe, func(_ *evidence, p *PoolOverview) { p.WhyNot = WhyUnfit })
+	f("bad: pool p cannot serve | "+readiness.WhyUnfit+" | "+probe, func(_ *evidence, p *PoolOverview) { p.WhyNot = readiness.WhyUnfit })
 	f("warn: file refused | the configuration in force stays: w.toml:3: no | "+check, func(e *evidence, _ *PoolOverview) {
-		e.Reload = Reload{Error: "w.toml:3: no\nw.toml:4: nor this"}
+		e.Reload = metrics.Reload{Error: "w.toml:3: no\nw.toml:4: nor this"}
 	})
 	f("warn: file gone | the configuration in force stays, and a restart would fail: put w.toml back | ls -l w.toml", func(e *evidence, _ *PoolOverview) {
 		e.gone, e.Reload.File = true, "w.toml"
@@ -132,12 +135,12 @@ func TestWarnings(t *testing.T) {
 		e.store, e.unshared = tier.L2Stats{Open: true}, true
 	})
 	f("warn: file refused | the configuration in force stays: line 3: no | "+check, func(e *evidence, _ *PoolOverview) {
-		e.Reload = Reload{File: os.Args[0], Error: "conf: " + os.Args[0] + ":3: no"}
+		e.Reload = metrics.Reload{File: os.Args[0], Error: "conf: " + os.Args[0] + ":3: no"}
 	})
 	f("warn: no prefiller of p serves | b down: refused: long prompts are computed where they are "+
 		"answered, which holds up the answers there | "+probe, func(_ *evidence, p *PoolOverview) {
 		p.Workers[1].State, p.Workers[1].Why, p.Workers[1].Labels = "down", "refused", map[string]string{"role": "prefill"}
-		p.Up, p.Roles = 2, []RoleLoad{{Role: "prefill", Workers: 1}}
+		p.Up, p.Roles = 2, []metrics.RoleLoad{{Role: "prefill", Workers: 1}}
 	})
 	f("bad: no worker for key team-a: b draining | its requests get 503, whatever the other workers do: undrain or restart one of "+
 		"its own, or correct workers of [[keys]] | "+status, func(_ *evidence, p *PoolOverview) {
@@ -164,8 +167,8 @@ func TestWarningsAtZero(t *testing.T) {
 
 // A key is shut out while none of the workers with its labels is up, and not where a pool has none for it.
 func TestShutOut(t *testing.T) {
-	p := &Pool{Fences: map[string]worker.Fence{"a": {"for=a"}, "b": {"for=b", "tier=gold"}, "c": {"for=c"}}}
-	got := p.shutOut([]worker.Stats{
+	p := &readiness.Pool{Fences: map[string]worker.Fence{"a": {"for=a"}, "b": {"for=b", "tier=gold"}, "c": {"for=c"}}}
+	got := p.ShutOut([]worker.Stats{
 		{ID: "w1", State: worker.Draining, Labels: map[string]string{"for": "a"}},
 		{ID: "w2", Up: true, Labels: map[string]string{"for": "b", "tier": "gold"}},
 		{ID: "w3", State: worker.Down, Labels: map[string]string{"for": "b", "tier": "tin"}},
@@ -298,10 +301,10 @@ func TestWarningsOfWorkers(t *testing.T) {
 	f("", func(_ *evidence, p *PoolOverview) {
 		p.Workers[0].State = "asleep"
 	})
-	f("bad: pool p cannot serve | "+WhyEmpty+"; a down: x | "+probe+"\nwarn: file refused | the configuration in force stays: no | "+check,
+	f("bad: pool p cannot serve | "+readiness.WhyEmpty+"; a down: x | "+probe+"\nwarn: file refused | the configuration in force stays: no | "+check,
 		func(e *evidence, p *PoolOverview) { // the worst first
-			e.Reload = Reload{Error: "no"}
-			p.WhyNot, p.Workers = WhyEmpty, p.Workers[:1]
+			e.Reload = metrics.Reload{Error: "no"}
+			p.WhyNot, p.Workers = readiness.WhyEmpty, p.Workers[:1]
 			p.Workers[0].State, p.Workers[0].LastError = "down", "x"
 		})
 }
@@ -310,7 +313,7 @@ func TestWarningsOfWorkers(t *testing.T) {
 func TestWarningsAreBounded(t *testing.T) {
 	e := healthy()
 	for i := range 200 {
-		p := PoolOverview{PoolState: PoolState{Name: fmt.Sprint("pool", i), WhyNot: WhyEmpty}}
+		p := PoolOverview{PoolState: PoolState{Name: fmt.Sprint("pool", i), WhyNot: readiness.WhyEmpty}}
 		for k := range 300 {
 			p.Workers = append(p.Workers, WorkerState{ID: fmt.Sprint("w", k), State: "down", Why: strings.Repeat("x", 1000)})
 		}
@@ -360,10 +363,10 @@ func TestWhyOfAWarning(t *testing.T) {
 	e := healthy("a")
 	e.ring.Resize(1 << 20)
 	for _, s := range []message.Seen{
-		{Record: route.Record{Pool: "p", Strategy: "mine", Fallback: "trap"}},
-		{Record: route.Record{Pool: "p", Strategy: "other"}, End: message.FaultRejected.Code},
-		{Record: route.Record{Pool: "p", Strategy: "mine"}},
-		{Record: route.Record{Pool: "q", Strategy: "mine", Fallback: "trap"}},
+		{Record: record.Record{Pool: "p", Strategy: "mine", Fallback: "trap"}},
+		{Record: record.Record{Pool: "p", Strategy: "other"}, End: message.FaultRejected.Code},
+		{Record: record.Record{Pool: "p", Strategy: "mine"}},
+		{Record: record.Record{Pool: "q", Strategy: "mine", Fallback: "trap"}},
 	} {
 		in := &message.Inbound{Seen: s}
 		in.ID = fmt.Sprintf("%s-%s-%s%s", s.Pool, s.Strategy, s.Fallback, s.End)

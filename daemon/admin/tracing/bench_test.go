@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/request/record"
 )
 
 // BenchmarkSpan is what a traced request pays, with the encoding and the sending of its span. The collector reads and
@@ -31,7 +31,7 @@ func BenchmarkSpan(b *testing.B) {
 		s.Status, s.Endpoint, s.Pool, s.Strategy, s.Worker, s.Reason, s.Model = 200, "chat", "main", "prefixaware", "w1", "longest prefix", "sim"
 		s.PromptTokens, s.PromptBlocks, s.Matched, s.Believed, s.Fuel = 300, 8, 7, 200, 1500
 		s.Queue, s.PickTime, s.FirstByte = time.Millisecond, time.Microsecond, time.Millisecond
-		s.Usage = route.Usage{Prompt: 300, Output: 20, Known: true}
+		s.Usage = record.Usage{Prompt: 300, Output: 20, Known: true}
 		in.Trace.Span.End(in, time.Millisecond, 300)
 	}
 	b.StopTimer()

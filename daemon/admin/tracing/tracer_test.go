@@ -12,7 +12,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/porttest"
 	"github.com/warmpath/warmpath/daemon/lab/waittest"
 	"github.com/warmpath/warmpath/daemon/request/message"
-	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/request/record"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
@@ -216,7 +216,7 @@ func TestSpansOfAnyLength(t *testing.T) {
 		in := request()
 		tr.Begin(in, time.Now())
 		in.Seen.Strategy, in.Seen.Reason, in.Seen.PromptTokens = "s", strings.Repeat("x", n), n
-		in.Seen.Attempts = []route.Attempt{{Worker: strings.Repeat("w", min(n, 300)), Reason: "connect", After: time.Millisecond}}
+		in.Seen.Attempts = []record.Attempt{{Worker: strings.Repeat("w", min(n, 300)), Reason: "connect", After: time.Millisecond}}
 		in.Trace.Span.End(in, time.Millisecond, 3)
 	}
 	tr.Close()

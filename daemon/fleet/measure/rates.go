@@ -8,7 +8,7 @@ import (
 // InSeconds is what Duration.Seconds returns, without its integer divisions: a Snapshot calls it for each worker.
 func InSeconds(d time.Duration) float64 { return float64(d) / float64(time.Second) }
 
-// window is the time over which the averages are taken, in seconds.
+// Window is the time over which the averages are taken, in seconds.
 const Window = 30.0
 
 const (

@@ -10,8 +10,8 @@ import (
 
 // What is not measured of an adapter's load, in seconds.
 const (
-	// loadTime is a load until one was measured: vLLM reads the 100 MB of a rank 32 of an 8B model from a disk in some
-	// 0.3 s, and puts it in its place in 0.1 s.
+	// LoadTime is how long a load takes, until one was measured: vLLM reads an adapter of rank 32 of an 8B model, 100 MB,
+	// from a disk in some 0.3 s, and puts it in its place in 0.1 s.
 	LoadTime = .4
 	// placeTime is the wait for a place while requests run with every adapter there: half of an answer of 400 tokens,
 	// at 10 ms each.

@@ -3,6 +3,7 @@ package order
 import (
 	"cmp"
 	"math"
+	"slices"
 
 	"github.com/warmpath/warmpath/cache/parts/pile"
 	"github.com/warmpath/warmpath/sdk/abi"
@@ -19,8 +20,9 @@ const (
 // Set is workers of type W in order of load. Not safe for concurrent use.
 type Set[W any] struct {
 	piles [Measures]pile.Pile[*rank[W]]
-	sum   tally // of those that take requests
-	next  []int // memory of Least
+	sum   tally      // of those that take requests
+	next  []int      // memory of Least
+	ring  []*Seat[W] // of those that take requests, in order of slot; nil = not made since one of them came or went
 }
 
 // tally is sums over workers: how many there are; of those with prefill queued, how many, and when each will have done
@@ -115,6 +117,9 @@ func (s *Seat[W]) Put(r *abi.Row, able bool, now Now, lately float64) {
 	if !able {
 		is, keys = tally{}, [Measures]float64{math.Inf(1), math.Inf(1), math.Inf(1)}
 	}
+	if is.able != s.part.able {
+		s.Set.ring = nil
+	}
 	if is != s.part {
 		s.Set.sum.add(&s.part, -1)
 		s.Set.sum.add(&is, 1)
@@ -129,6 +134,24 @@ func (s *Seat[W]) Put(r *abi.Row, able bool, now Now, lately float64) {
 			s.Set.piles[i].Put(k)
 		}
 	}
+}
+
+// Turn returns the worker that request n goes to, if the workers that take requests get them in turn and in order of
+// slot. of is how many such workers there are; 0 = none.
+func (x *Set[W]) Turn(n uint64) (w W, of uint64) {
+	if x.ring == nil {
+		for _, r := range x.piles[ByFlight] {
+			if r.part.able > 0 {
+				x.ring = append(x.ring, r.Seat)
+			}
+		}
+		slices.SortFunc(x.ring, func(a, b *Seat[W]) int { return cmp.Compare(a.slot, b.slot) })
+	}
+	of = uint64(len(x.ring))
+	if of > 0 {
+		w = x.ring[n%of].worker
+	}
+	return w, of
 }
 
 // Fade has all loads fade by a factor.

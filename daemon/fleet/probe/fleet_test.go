@@ -236,7 +236,7 @@ func TestManyWorkersTakeTurns(t *testing.T) {
 	})
 }
 
-// TestIdleWorkersAreVisited: an idle worker of 64 is asked for health and metrics every ten seconds, and as often as
+// TestIdleWorkersAreVisited: an idle worker of 64 is asked for health and metrics every 13 seconds, and as often as
 // any other after its first request.
 func TestIdleWorkersAreVisited(t *testing.T) {
 	play(t, 64, func(f *fleet) {
@@ -250,8 +250,8 @@ func TestIdleWorkersAreVisited(t *testing.T) {
 		}
 		checks, pages := asked("/health"), asked("/metrics")
 		time.Sleep(100 * time.Second)
-		near(t, "checks of an idle worker in 100 s", float64(asked("/health")-checks)/64, 10, 1.5)
-		near(t, "pages of an idle worker in 100 s", float64(asked("/metrics")-pages)/64, 10, 1.5)
+		near(t, "checks of an idle worker in 100 s", float64(asked("/health")-checks)/64, 8, 1)
+		near(t, "pages of an idle worker in 100 s", float64(asked("/metrics")-pages)/64, 8, 1)
 		check, page := f.count("w0/health"), f.count("w0/metrics")
 		f.begin(t, "w0", worker.Dispatch{PromptTokens: 10})
 		time.Sleep(10 * time.Second)
@@ -420,7 +420,7 @@ func TestConfigureIntervals(t *testing.T) {
 // asker is a worker.Holder that counts its calls.
 type asker struct{ told atomic.Int64 }
 
-func (a *asker) GiveUp(bool) { a.told.Add(1) }
+func (a *asker) GiveUp(worker.Loss) { a.told.Add(1) }
 
 // TestDownGraceOfARemovedWorker: its health is watched until its last request has ended, and no longer.
 func TestDownGraceOfARemovedWorker(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 const (
 	mostFree  = 16 // of those with the least in flight, and half as many by each of the other measures
 	holding   = 24 // of those that hold the prompt
+	nextTurns = 4  // of those whose turn comes next
 	maxVisits = 8  // times as many are looked at that cannot take the request, before all are
 )
 
@@ -28,7 +29,7 @@ func (s *shot) takeSome() bool {
 	f.age(now)
 	m := f.moment(now)
 	g := f.cohortOf(s.Fence, &m)
-	if g == nil || len(g.members) <= allOf {
+	if g == nil || len(g.members) <= allOf || s.Turn > 0 && (f.mixed || s.Rank > 0) {
 		return false
 	}
 	f.look(g, &m)
@@ -38,6 +39,9 @@ func (s *shot) takeSome() bool {
 	s.addNamed()
 	s.addHolders()
 	left := 0
+	if s.Turn > 0 && !s.addTurn() {
+		left++
+	}
 	for measure := range order.Measures {
 		n := mostFree
 		if measure > order.ByFlight {
@@ -46,7 +50,7 @@ func (s *shot) takeSome() bool {
 		left += n - s.addLeast(measure, n)
 	}
 	if left > 0 { // those that are left may be anywhere
-		s.cohort = nil
+		s.cohort, s.turn = nil, nil
 		return false
 	}
 	slices.SortFunc(f.some, func(a, b *Worker) int { return cmp.Compare(a.slot, b.slot) })
@@ -60,6 +64,7 @@ func (s *shot) takeSome() bool {
 	s.takeBy(s.first())
 	if len(s.rows) == rows {
 		s.standing, s.eased, s.met, s.hidden, s.among, s.cohort = Lacking, false, false, false, f.workers, nil
+		s.turn = nil
 		return false
 	}
 	return true
@@ -99,14 +104,16 @@ func (s *shot) addHolders() {
 			left -= n
 		} else {
 			s.addLeastOf(all[:n], order.ByFlight, (left+1)/2)
-			s.addLeastOf(all[:n], order.ByWait, left/2)
+			if left > 1 {
+				s.addLeastOf(all[:n], order.ByWait, left/2)
+			}
 			left = 0
 		}
 		all = all[n:]
 	}
 }
 
-// addLeastOf adds n of the holders that come first by a measure.
+// addLeastOf adds n of the holders that come first by a measure, at least one.
 func (s *shot) addLeastOf(all []prefix.Holder, measure, n int) {
 	var best [holding]*Worker
 	k := 0
@@ -136,11 +143,37 @@ func (s *shot) addLeast(measure, n int) (able int) {
 	visits, first := 0, s.first()
 	s.cohort.order.Least(measure, func(w *Worker) bool {
 		s.candidate(w)
-		if !s.outside(w) && s.concerns(w) && s.fit(w, s.judge(w, first)) == Ready {
+		if s.able(w, first) {
 			able++
 		}
 		visits++
 		return able < n && visits < maxVisits*n
 	})
 	return able
+}
+
+// able reports whether w can take the request at once.
+func (s *shot) able(w *Worker, m mode) bool {
+	return !s.outside(w) && s.concerns(w) && s.fit(w, s.judge(w, m)) == Ready
+}
+
+// addTurn adds the worker whose turn it is, and the next ones as alternatives. The strategy would choose the same
+// worker from the rows of all, as long as no worker is full or starts slowly. The turn of such a worker goes to a
+// random one: its neighbour would get two turns. addTurn returns false if it finds no worker.
+func (s *shot) addTurn() bool {
+	set, n, first := &s.cohort.order, s.Turn-1, s.first()
+	w, of := set.Turn(n)
+	for try := uint64(1); of > 0 && !s.able(w, first); try++ {
+		if try > maxVisits {
+			return false
+		}
+		n = (s.Turn*maxVisits + try) * 0x9e3779b97f4a7c15 >> 32
+		w, _ = set.Turn(n)
+	}
+	s.turn = w
+	for i := range min(of, nextTurns) {
+		w, _ = set.Turn(n + i)
+		s.candidate(w)
+	}
+	return of > 0
 }

@@ -86,6 +86,83 @@ func TestCandidates(t *testing.T) {
 	}
 }
 
+// TestTurns: of a large pool the worker is a candidate that has the turn among the rows of all, and those that follow.
+// So the shares are equal, whoever leaves or comes back. What a full worker's turns are is not one neighbour's.
+func TestTurns(t *testing.T) {
+	all := specs(300)
+	for i := range all {
+		all[i].Labels = map[string]string{"zone": fmt.Sprint(i % 3)}
+	}
+	p := upPoolOf(Config{Workers: all, MaxInFlight: 2})
+	seq, at := uint64(0), 1.
+	f := func(what string, fence Fence, n, rounds, over int) {
+		t.Helper()
+		shares := map[string]int{}
+		for range n * rounds {
+			seq, at = seq+1, at+.01
+			var c Count
+			rows, ws, h, _ := p.few(at, func(q *Query) { q.Fence, q.Turn, q.Count = fence, seq, &c })
+			if c.Next == nil {
+				t.Fatalf("%s: it is nobody's turn", what)
+			}
+			shares[c.Next.ID()]++
+			whole, _, _ := p.Snapshot(Query{At: p.after(at), Fence: fence}, nil, nil)
+			if len(whole) != n || len(rows)+int(h.LeftOut) < n || len(rows) > 50 {
+				t.Fatalf("%s: %d rows of %d workers, want %d, %d left out", what, len(rows), len(whole), n, int(h.LeftOut))
+			}
+			turn := slices.Index(ws, c.Next)
+			for i := range uint64(nextTurns) {
+				if k := (turn + int(i)) % len(rows); over == 0 && rows[k].Key != whole[(seq-1+i)%uint64(n)].Key {
+					t.Fatalf("%s: request %d may go to %s; want another one", what, seq, ws[k].ID())
+				}
+			}
+		}
+		for id, k := range shares {
+			if k < rounds-min(1, over) || k > rounds+over {
+				t.Errorf("%s: %s has %d requests in %d rounds", what, id, k, rounds)
+			}
+		}
+		if len(shares) != n {
+			t.Errorf("%s: %d workers have requests; want %d", what, len(shares), n)
+		}
+	}
+	f("all", nil, 300, 2, 0)
+	p.Drain("w7", true, p.after(at))
+	p.kill(150, at)
+	f("one is drained, one down", nil, 298, 2, 0)
+	f("of a fence", Fence{"zone=1"}, 99, 3, 0)
+	p.Drain("w7", false, p.after(at))
+	f("the drained one is back", nil, 299, 2, 0)
+	p.fleet.workers[9].engine.SetRest(judge.Sleeping, p.fleet.clock(p.after(at)))
+	for range 400 { // the order looks at each worker in turn
+		at += .01
+		p.few(at, nil)
+	}
+	f("one sleeps, of which nobody was told", nil, 298, 1, 0)
+	p.send(20, Dispatch{}, at)
+	p.send(20, Dispatch{}, at)
+	f("one is full", nil, 297, 20, 5)
+}
+
+// TestCandidatesOfOnePlace: of the holders some hold as much as others, and there is room for one of them.
+func TestCandidatesOfOnePlace(t *testing.T) {
+	p := busyPool(t, 400)
+	var holders []prefix.Holder
+	for i := range holding + 9 {
+		holders = append(holders, prefix.Holder{Slot: uint32(399 - i), Blocks: uint32(max(1, holding-i))})
+	}
+	rows, _, _, standing := p.few(2, func(q *Query) { q.Holders = holders })
+	n := 0
+	for _, h := range holders {
+		if has(rows, h.Slot) {
+			n++
+		}
+	}
+	if standing != Ready || n < holding || n == len(holders) {
+		t.Errorf("%v, %d of %d holders; want %d or a few more", standing, n, len(holders), holding)
+	}
+}
+
 func compareFloats(a, b float64) int {
 	switch {
 	case a < b:

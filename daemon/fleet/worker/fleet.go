@@ -49,6 +49,7 @@ type fleet struct {
 	early     map[string]bool // calls of drain for workers that are added because of them
 	events    []event
 	adapters  bool         // some worker lists LoRA adapters
+	mixed     bool         // some workers list other models than others, or did
 	loading   measure.Mean // seconds of an adapter's load
 	cohorts   []*cohort    // see candidates.go
 	round     uint64       // of candidates: Worker.round
@@ -570,12 +571,13 @@ func (f *fleet) list(e *endpoint, l *models.Listing, entries []json.RawMessage) 
 	if e.listing == nil || !e.listing.Equal(l) {
 		e.listing = l
 	}
-	f.adapters = false
+	f.adapters, f.mixed = false, false
 	for _, o := range f.endpoints {
 		if o.listing != nil && o.listing.Equal(l) {
 			e.listing = o.listing
 		}
 		f.adapters = f.adapters || o.listing != nil && len(o.listing.Adapters) > 0
+		f.mixed = f.mixed || o.listing != nil && !o.listing.Equal(l)
 	}
 	for _, w := range e.ranks {
 		w.uses.Keep(e.listing)

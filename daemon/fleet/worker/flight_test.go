@@ -51,7 +51,7 @@ func TestFlightIsAList(t *testing.T) {
 
 type quiet struct{}
 
-func (quiet) GiveUp(bool) {}
+func (quiet) GiveUp(Loss) {}
 
 func TestOverdue(t *testing.T) {
 	const never = -1

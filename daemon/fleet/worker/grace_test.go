@@ -38,13 +38,14 @@ func (c *clock) to(at float64) {
 	c.at = at
 }
 
-// asker is a Holder that records the second of each call.
+// asker is a Holder that records the second of each call, and the last one's why.
 type asker struct {
 	clock *clock
 	told  []int
+	why   Loss
 }
 
-func (a *asker) GiveUp(bool) { a.told = append(a.told, int(a.clock.at+.5)) }
+func (a *asker) GiveUp(why Loss) { a.told, a.why = append(a.told, int(a.clock.at+.5)), why }
 
 func (a *asker) want(t *testing.T, what string, told ...int) {
 	t.Helper()

@@ -195,6 +195,9 @@ func TestWhatWaitsIsMoved(t *testing.T) {
 		c.to(130)
 		first.want(t, what+": the request of before", before...)
 		second.want(t, what+": the later one", after...)
+		if why := map[bool]Loss{false: Mute, true: Resting}[page.Asleep]; len(after) > 0 && second.why != why {
+			t.Errorf("%s: it is told %v; want %v", what, second.why, why)
+		}
 	}
 	still := Metrics{Steps: 9}
 	on := Metrics{Steps: 10}

@@ -14,7 +14,7 @@ import (
 func TestIdleWorkersOfAPool(t *testing.T) {
 	w := &watcher{}
 	p := upPoolOf(Config{Workers: specs(smallPool + 1), Watcher: w})
-	const rest = (smallPool + 1) * time.Second / 5
+	const rest = (smallPool + 1) * time.Second / 4
 	f := func(what string, worker int, at float64, want time.Duration) {
 		t.Helper()
 		if got := p.Phase(p.fleet.workers[worker].number, p.after(at)).Rest; got != want {

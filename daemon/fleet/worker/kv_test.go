@@ -99,8 +99,8 @@ func TestPreempts(t *testing.T) {
 	f := func(what string, m Metrics, at float64, want uint64) {
 		t.Helper()
 		p.scrape(0, m, at)
-		if got := p.Stats(p.after(at))[0].Preempts; got != want {
-			t.Errorf("%s: %d; want %d", what, got, want)
+		if got, all := p.Stats(p.after(at))[0].Preempts, p.Counts().Preempts; got != want || all != want {
+			t.Errorf("%s: %d, %d of all workers; want %d", what, got, all, want)
 		}
 	}
 	f("the first page", Metrics{Process: 1000, Preempts: 40}, 1, 0)

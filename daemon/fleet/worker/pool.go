@@ -159,6 +159,7 @@ func (p *Pool) Snapshot(q Query, rows []abi.Row, ws []*Worker) ([]abi.Row, []*Wo
 	if q.Count != nil {
 		*q.Count = s.count()
 		q.Count.Hidden = (s.hidden || some) && len(s.workers) > len(ws)
+		q.Count.Next = s.turn
 	}
 	if q.Means != nil {
 		s.describe(len(s.workers) - len(ws))
@@ -323,7 +324,11 @@ func (p *Pool) Stats(now time.Time) []Stats {
 func (p *Pool) Counts() Counts {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return Counts{Panics: p.fleet.panics, RetriesRefused: p.budget.Denied()}
+	c := Counts{Panics: p.fleet.panics, RetriesRefused: p.budget.Denied()}
+	for _, w := range p.fleet.workers {
+		c.Preempts += w.totals.preempts
+	}
+	return c
 }
 
 // Up returns the number of workers that get requests. If none does, those that are only suspected get them.
@@ -406,7 +411,10 @@ func (p *Pool) giveUp(w *Worker, fell time.Duration, now time.Time) {
 	f := &p.fleet
 	var late []Holder
 	var next time.Duration
-	dead := w.health.IsDead()
+	dead, why := w.health.IsDead(), Mute
+	if dead {
+		why = Dead
+	}
 	if w.health.Fell() == fell {
 		late, next = w.flight.overdue(&w.health, f.graceOf(w.endpoint), at, func(r *request) bool {
 			return dead || r.First == 0 && f.takesElsewhere(r, w.endpoint, at)
@@ -422,7 +430,7 @@ func (p *Pool) giveUp(w *Worker, fell time.Duration, now time.Time) {
 	p.mu.Unlock()
 	if believed {
 		for _, h := range late {
-			h.GiveUp(dead)
+			h.GiveUp(why)
 		}
 	}
 	if next > 0 {
@@ -442,7 +450,11 @@ func (p *Pool) beginClearing(w *Worker) {
 func (p *Pool) clear(w *Worker, now time.Time) {
 	f, at := &p.fleet, p.fleet.clock(now)
 	var leave []Holder
+	why := Mute
 	p.mu.Lock()
+	if w.engine.IsAsleep() {
+		why = Resting
+	}
 	w.clearing = w.isUp() && w.flight.n > 0 && (w.engine.IsAsleep() || w.engine.IsStill())
 	for r := w.flight.First; r != nil && w.clearing; r = r.inFlight.Next {
 		if r.holder != nil && w.engine.MayMove(&w.health, &r.Request, f.conf.ScrapeInterval) &&
@@ -457,7 +469,7 @@ func (p *Pool) clear(w *Worker, now time.Time) {
 	again := w.clearing
 	p.mu.Unlock()
 	for _, h := range leave {
-		h.GiveUp(false)
+		h.GiveUp(why)
 	}
 	if again {
 		p.later(askAgain, func(then time.Time) { p.clear(w, then) })
@@ -473,6 +485,6 @@ func (p *Pool) giveUpTrial(w *Worker, r *request, now time.Time) {
 	r.Called = r.Called || waits
 	p.mu.Unlock()
 	if waits {
-		r.holder.GiveUp(false)
+		r.holder.GiveUp(Mute)
 	}
 }

@@ -5,11 +5,21 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 )
 
-// Holder waits for the answer to a request. The pool calls GiveUp when the grace of a worker that fell is over. dead is
-// true if the worker's port is closed, so that no answer will come. Otherwise its health checks fail, nothing came of
-// the answer, and another worker could take the request: the holder decides. The pool calls without its lock, and again
-// each second until the ticket has ended. One more call may come just after that.
-type Holder interface{ GiveUp(dead bool) }
+// Holder waits for the answer to a request. The pool calls GiveUp when the grace of a worker that fell is over, or its
+// engine does nothing. Unless it is Dead, nothing came of the answer, and another worker could take the request: the
+// holder decides. The pool calls without its lock, and again each second until the ticket has ended. One more call may
+// come just after that.
+type Holder interface{ GiveUp(why Loss) }
+
+// Loss is why a request is to leave its worker.
+type Loss uint32
+
+// The values of Loss.
+const (
+	Dead    Loss = iota + 1 // the worker's port is closed, so that no answer will come
+	Mute                    // it answers no health checks, or its engine makes no step
+	Resting                 // its engine is paused or asleep
+)
 
 // MaxParts bounds the parts of a Beginning.
 const MaxParts = 32

@@ -166,4 +166,5 @@ func (s *Stats) inUse() float64 {
 type Counts struct {
 	Panics         uint64 // requests that were offered workers that are not up
 	RetriesRefused uint64 // repeats that the budget refused
+	Preempts       uint64 // requests that the workers' engines put back for want of KV
 }

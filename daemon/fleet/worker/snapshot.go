@@ -41,6 +41,7 @@ type Query struct {
 	// Near, and Holders. It leaves nobody out if no candidate can take the request, or with Again, Wide, Full, Only or
 	// From.
 	Few     bool
+	Turn    uint64          // 1 + the request's number, if the strategy may give the workers turns; 0 = it does not
 	Near    [3]uint64       // 0 = none
 	Holders []prefix.Holder // of the prompt, those that hold the most first
 	Means   *abi.Header     // gets how many were left out, and the means of all that take requests; nil = not wanted
@@ -61,10 +62,11 @@ type shot struct {
 	rows     []abi.Row
 	workers  []*Worker
 	standing Standing
-	hidden   bool // the last pass has offered somebody, and not all that are up
-	adapter  bool // the model is a LoRA adapter
-	short    int  // the length of the longest worker that is too short
-	eased    bool // a worker has room: those with more prefill queued than MaxWait are offered too
+	hidden   bool    // the last pass has offered somebody, and not all that are up
+	adapter  bool    // the model is a LoRA adapter
+	turn     *Worker // whose turn it is
+	short    int     // the length of the longest worker that is too short
+	eased    bool    // a worker has room: those with more prefill queued than MaxWait are offered too
 }
 
 // mode selects the workers that a pass may offer.
@@ -309,6 +311,8 @@ type Count struct {
 	// Hidden: some workers that may serve the request were not offered while others were. They are in slow start, have
 	// refused a request a moment ago, or are suspected.
 	Hidden bool
+
+	Next *Worker // whose turn it is, of those that have a row while others are left out; nil = not looked for
 
 	labels *labels.Set // as of the Snapshot
 }

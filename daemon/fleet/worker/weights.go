@@ -111,12 +111,14 @@ func (p *Pool) Updated(id string, v Weights, now time.Time) {
 	}
 }
 
-// Lends reports whether KV of one worker is right for another one: both have the same model in the same version, as far
-// as is known, and from, which may drain, is up and inside of the fence.
+// Lends reports whether KV of one worker is right for another one: both have the same model in the same version, as
+// far as is known, and from is up and inside of the fence. It may drain, but neither sleep nor be paused: its KV may be
+// gone then, or is not sent.
 func (p *Pool) Lends(from, to *Worker, fence Fence, model string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return from != to && from.place == configured && from.isUp() && p.fleet.labels.Mask(fence).Admit(from.labels) &&
+	return from != to && from.place == configured && from.isUp() && !from.engine.IsAsleep() &&
+		p.fleet.labels.Mask(fence).Admit(from.labels) &&
 		from.listing != nil && to.listing != nil && from.listing.Has(model) &&
 		from.listing.Root(model) == to.listing.Root(model) && from.Weights() == to.Weights()
 }
@@ -132,6 +134,22 @@ func (p *Pool) HasWeights(v Weights, fence Fence, model string, now time.Time) b
 		}
 	}
 	return false
+}
+
+// Keeps reports whether the worker with that id has that version, or none that may serve its own sessions has it.
+func (p *Pool) Keeps(id string, v Weights, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	has := false
+	for _, w := range p.fleet.workers {
+		if w.Weights() == v && w.keeps(p.fleet.clock(now)) {
+			if w.id == id {
+				return true
+			}
+			has = true
+		}
+	}
+	return !has
 }
 
 // weigh makes v the version of an endpoint. called says that a call of this router's has brought it: the router knows

@@ -29,7 +29,7 @@ func (s *Session) renew(fleet []trial.View) {
 	slices.SortFunc(s.ring, func(a, b point) int { return cmp.Compare(a.hash, b.hash) })
 }
 
-// onRing returns the worker of the first point at or after hash, -1 of an empty ring.
+// onRing returns the worker of the first point at or after hash; -1 if the ring is empty.
 func onRing(ring []point, hash uint64) int {
 	if len(ring) == 0 {
 		return -1

@@ -10,9 +10,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"slices"
+	"runtime"
 	"strconv"
-	"sync"
 	"testing"
 )
 
@@ -28,7 +27,7 @@ func Row(t testing.TB, n int, hosts ...string) int {
 		first := 20_000 + rand.IntN(10_000)
 		last = free(first, n, hosts)
 		if last == nil {
-			last = give(t, first, n)
+			last = hold(t, first, n)
 		}
 		if last == nil {
 			return first
@@ -38,29 +37,30 @@ func Row(t testing.TB, n int, hosts ...string) int {
 	return 0
 }
 
-// given are the ports that tests of this process have: a test that runs at the same time gets none of these, even if
-// the port is free at the moment.
-var given struct {
-	sync.Mutex
-	ports [65536]bool
-}
-
-// give returns an error if one of the ports is another test's. They are taken back at the test's end.
-func give(t testing.TB, first, n int) error {
-	given.Lock()
-	defer given.Unlock()
-	row := given.ports[first : first+n]
-	if slices.Contains(row, true) {
-		return fmt.Errorf("another test has one of %d to %d", first, first+n-1)
+// hold returns an error if another test has one of the ports, of this process or of one that runs beside it: such a
+// test may have closed a port for a moment, or not bound it yet. A port is held by a socket of its name, which ends
+// with the test, and with its process at the latest. Other systems than Linux have no such names: they hold none.
+func hold(t testing.TB, first, n int) error {
+	if runtime.GOOS != "linux" {
+		return nil
 	}
-	for i := range row {
-		row[i] = true
+	held := make([]net.PacketConn, n)
+	release := func() {
+		for _, c := range held {
+			if c != nil {
+				c.Close()
+			}
+		}
 	}
-	t.Cleanup(func() {
-		given.Lock()
-		defer given.Unlock()
-		clear(row)
-	})
+	for i := range held {
+		c, err := net.ListenPacket("unixgram", fmt.Sprintf("@warmpath-porttest-%d", first+i))
+		if err != nil {
+			release()
+			return fmt.Errorf("another test has port %d: %w", first+i, err)
+		}
+		held[i] = c
+	}
+	t.Cleanup(release)
 	return nil
 }
 

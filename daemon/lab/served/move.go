@@ -69,26 +69,27 @@ type plan struct {
 	until time.Time
 }
 
-// joinTime is the daemon's.
-const joinTime = time.Minute
-
 // Stays implements [world.Mover].
-func (r *Router) Stays(now time.Duration, number int) {
+func (r *Router) Stays(now time.Duration, number int) time.Duration {
 	r.Drain(now, number, false)
-	if r.HandOver {
-		r.joins = append(r.joins, name(number))
+	if !r.HandOver {
+		return 0
 	}
+	r.joins = append(r.joins, name(number))
+	return relocate.JoinTime
 }
 
-// join begins the moves to workers that have come, if there are no other moves.
+// join begins the moves to workers that have come, if none move away from another.
 func (r *Router) join(at time.Time) {
-	if len(r.plans) > 0 || len(r.joins) == 0 {
+	if slices.ContainsFunc(r.plans, func(p plan) bool { return !p.Joins() }) {
 		return
 	}
-	if p := r.pool.Book.Join(r.joins[0], at, at.Add(joinTime)); p != nil {
-		r.plans = append(r.plans, plan{until: at.Add(joinTime), Plan: p})
+	for _, id := range r.joins {
+		if p := r.pool.Book.Join(id, at); p != nil {
+			r.plans = append(r.plans, plan{until: at.Add(relocate.JoinTime), Plan: p})
+		}
 	}
-	r.joins = r.joins[1:]
+	r.joins = r.joins[:0]
 }
 
 // Move implements [world.Mover].

@@ -81,6 +81,7 @@ type Outcome struct {
 	Status   Status
 	Attempts int           // workers that it was sent to
 	Queued   time.Duration // in the router
+	Behind   time.Duration // of the time to the first token: the worker computed prompts that a router moved there
 
 	Prompt int // tokens
 	Output int // tokens generated

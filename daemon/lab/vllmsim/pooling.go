@@ -63,8 +63,8 @@ func newPoolingAnswer(prefix, model string, prompts ...[]uint32) *poolingAnswer 
 	return a
 }
 
-// poolingAPI serves a pooling model's endpoints. They are answered at once: a prefill with nothing behind it, and vLLM
-// caches no prefixes for most such models.
+// poolingAPI serves a pooling model's endpoints. It answers at once: such a request is one prefill that nothing
+// follows, and vLLM caches no prefixes for most such models.
 type poolingAPI struct{ checker }
 
 func (a poolingAPI) routes(m router) {

@@ -34,15 +34,16 @@ func (w *world) raise(m *machine) error {
 	if err := m.start(w.now); err != nil {
 		return err
 	}
+	within := time.Duration(0)
 	for _, r := range w.routers {
 		r.Up(w.now, m.number)
-		if r, moves := r.(Mover); moves {
-			r.Stays(w.now, m.number)
+		if r, moves := r.(Mover); moves && w.now > 0 {
+			within = max(within, r.Stays(w.now, m.number))
 		}
 	}
 	w.scrape(m)
-	if w.now > 0 {
-		w.askMoves(w.now+joinTime, moveEvery)
+	if within > 0 {
+		w.askMoves(w.now+within, moveEvery)
 	}
 	return nil
 }

@@ -11,9 +11,10 @@ import (
 // other workers.
 type Mover interface {
 	Router
-	// Leaves is called when a worker will end after within, and Stays when it is up again, or has ended.
+	// Leaves is called when a worker will end after within, and Stays when one has come, or is up again. Stays returns for
+	// how long there may be moves to it.
 	Leaves(now time.Duration, worker int, within time.Duration)
-	Stays(now time.Duration, worker int)
+	Stays(now time.Duration, worker int) time.Duration
 	// Move returns a prompt that a worker is to compute now, nil if there is none. Moved is called when it has done so.
 	Move(now time.Duration) (m *Move, worker int)
 	Moved(now time.Duration, m *Move, ok bool)
@@ -32,9 +33,6 @@ type Move struct {
 
 // Prompt returns its length in tokens, and how many of them the worker had cached.
 func (m *Move) Prompt() (tokens, cached int) { return m.seq.PromptTokens(), m.seq.CachedTokens() }
-
-// joinTime is for how long routers are asked for moves to a worker that has come.
-const joinTime = 90 * time.Second
 
 // moveEvery is how often routers are asked for moves while a worker is about to leave, wishEvery how often while a
 // strategy's wishes wait, as in the daemon.
@@ -73,7 +71,7 @@ func (w *world) move(m *Move, router, worker int) {
 	to := w.machines[worker]
 	m.router = router
 	m.seq = engine.NewSequence(traffic.AppendTokens(nil, m.Text), "", 0, w.Engine.BlockTokens)
-	m.seq.Owner, m.seq.MaxTokens = m, 1
+	m.seq.Owner, m.seq.MaxTokens, m.seq.Aside = m, 1, true
 	w.run.Moves++
 	if err := to.engine.Submit(w.now-to.began, &m.seq); err != nil {
 		w.routers[router].(Mover).Moved(w.now, m, false)

@@ -323,7 +323,7 @@ func (w *world) observe(m *machine) {
 		case engine.FirstToken:
 			q.first = true
 			q.leg.release()
-			o.First = m.began + ev.At
+			o.First, o.Behind = m.began+ev.At, q.seq.Behind()
 			w.routers[q.router].First(w.now, q)
 			w.called(q.router)
 		case engine.Finished:

@@ -6,6 +6,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/names"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
+	"github.com/warmpath/warmpath/daemon/request/record"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
@@ -49,7 +50,7 @@ func Rename(r *Request) *message.Fault {
 	}
 	r.In.Seen.Model = req.Model
 	if a.Name != req.Model {
-		r.In.Seen.Aliased = &route.Aliased{Alias: a.Name}
+		r.In.Seen.Aliased = &record.Aliased{Alias: a.Name}
 		if r.Fell != 0 {
 			r.In.Seen.Aliased.Fell = r.Fell.String()
 		}
@@ -65,7 +66,7 @@ func aliasOfResponse(r *Request) *names.Alias {
 	name, model := r.Kept.models.Maker(makerKey(r, r.In.Endpoint.ID))
 	a := r.Epoch.Names.Find(name)
 	if a != nil {
-		r.In.Seen.Aliased, r.In.Seen.Model = &route.Aliased{Alias: name}, model
+		r.In.Seen.Aliased, r.In.Seen.Model = &record.Aliased{Alias: name}, model
 	}
 	return a
 }

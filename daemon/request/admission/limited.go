@@ -9,6 +9,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/limit"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
+	"github.com/warmpath/warmpath/daemon/request/record"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
@@ -86,8 +87,8 @@ func (a *allowance) Grow(p *epoch.Pool, answer *prompt.Reply) {
 
 // Answered is an answer that the client got, whole or in part.
 type Answered struct {
-	Usage    route.Usage // the engine's counts
-	Streamed int         // tokens, by what was sent
+	Usage    record.Usage // the engine's counts
+	Streamed int          // tokens, by what was sent
 	Whole    bool
 }
 
@@ -121,7 +122,7 @@ func (a *allowance) Use(r *Reading, s Answered) {
 }
 
 // promptUsed writes what the engine counts of a prompt over what was expected.
-func promptUsed(t *limit.Tokens, u *route.Usage) {
+func promptUsed(t *limit.Tokens, u *record.Usage) {
 	t.Prompt, t.Cached = cmp.Or(u.Prompt, t.Prompt), 0
 	if u.CachedKnown {
 		t.Cached = u.Cached

@@ -11,7 +11,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/limit"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
-	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/request/record"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
@@ -58,9 +58,9 @@ func TestTellLimits(t *testing.T) {
 
 // TestWhatAnAnswerUses: the engine's usage, else what was sent.
 func TestWhatAnAnswerUses(t *testing.T) {
-	known := route.Usage{Known: true, Prompt: 900, Output: 50, Cached: 600, CachedKnown: true}
-	begun := route.Usage{Known: true, Prompt: 900} // Messages say the prompt's at the beginning
-	silent := route.Usage{Known: true, Output: 50} // of the prompt
+	known := record.Usage{Known: true, Prompt: 900, Output: 50, Cached: 600, CachedKnown: true}
+	begun := record.Usage{Known: true, Prompt: 900} // Messages say the prompt's at the beginning
+	silent := record.Usage{Known: true, Output: 50} // of the prompt
 	for _, c := range []struct {
 		about string
 		kind  prompt.Kind

@@ -14,7 +14,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
-	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/request/record"
 	"github.com/warmpath/warmpath/daemon/request/session"
 )
 
@@ -111,7 +111,7 @@ func (u *underway) ask(j *job) {
 var questions = make(chan struct{}, 32)
 
 // hasEnded asks the worker. A job of which the worker does not know has ended, and so has one whose worker is gone.
-func (j *job) hasEnded() (ended bool, used route.Usage) {
+func (j *job) hasEnded() (ended bool, used record.Usage) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	j.unheard++
@@ -120,7 +120,7 @@ func (j *job) hasEnded() (ended bool, used route.Usage) {
 		reply := prompt.NewReply(prompt.Other, false, 0)
 		reply.Skim()
 		reply.Body(text)
-		used = route.Usage(reply.Usage())
+		used = record.Usage(reply.Usage())
 		switch status := reply.Status(); {
 		case running[status]:
 			j.unheard = 0
@@ -133,7 +133,7 @@ func (j *job) hasEnded() (ended bool, used route.Usage) {
 }
 
 // End ends a job, once, and charges the engine's count of tokens to its key.
-func (u *underway) End(name session.Name, used route.Usage) {
+func (u *underway) End(name session.Name, used record.Usage) {
 	u.mu.Lock()
 	j := u.of[name]
 	delete(u.of, name)

@@ -8,6 +8,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
+	"github.com/warmpath/warmpath/daemon/request/record"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/daemon/request/waiting"
@@ -36,7 +37,7 @@ func (t *Place) Enter(q *waiting.Queue, w *waiting.Wait, empty bool, due time.Ti
 	t.Wait = nil
 	now := time.Now()
 	if was := t.in.Seen.Queued; was == nil {
-		t.in.Seen.Queued = &route.Queued{Priority: w.Class, Cut: w.Cut, Behind: q.Before(w), Limit: w.Limit,
+		t.in.Seen.Queued = &record.Queued{Priority: w.Class, Cut: w.Cut, Behind: q.Before(w), Limit: w.Limit,
 			Empty: empty, Stale: w.Stale}
 	} else if was.Limit != w.Limit || was.Empty != empty || was.Stale != w.Stale {
 		now := *was // who has the one before may read it
@@ -46,7 +47,9 @@ func (t *Place) Enter(q *waiting.Queue, w *waiting.Wait, empty bool, due time.Ti
 	if !due.IsZero() {
 		w.Deadline = due.Add(-message.InSeconds(w.Cost))
 		if w.Deadline.Before(now.Add(q.Predict(w) + queued)) {
-			return t.dropped(waiting.Overdue)
+			f := *t.dropped(waiting.Overdue)
+			f.Alone = w.Deadline.Before(now) // its prefill alone takes longer
+			return &f
 		}
 	}
 	if !q.Enter(w, empty, now) {

@@ -11,6 +11,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/account"
 	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
+	"github.com/warmpath/warmpath/daemon/request/record"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
@@ -41,7 +42,7 @@ type Attempt struct {
 	deadline atomic.Uint32 // of the first byte: what has become of it
 
 	waits  atomic.Uint32 // for whom it waits
-	given  atomic.Uint32 // why GiveUp ended it
+	given  atomic.Uint32 // the worker.Loss for which GiveUp ended it; 0 = it did not
 	leaves atomic.Bool   // its worker is to stop soon: see Leave
 	paired bool          // the end of another request may end it: deadline says so
 	timed  bool          // another worker is asked if the first byte is late
@@ -59,13 +60,6 @@ const (
 	forAnswer uint32 = iota // the worker, and the client has nothing yet
 	forClient               // the client, which takes what came
 	forMore                 // the worker, which goes on with its answer
-)
-
-// Why GiveUp has ended an attempt.
-const (
-	notGiven    uint32 = iota // it has not
-	givenDead                 // the worker is down
-	givenSilent               // the worker does not answer its health checks
 )
 
 // What has become of the deadline of an attempt's first byte.
@@ -90,7 +84,7 @@ func (a *Attempt) Begin(ctx context.Context, h *History, to route.Target, at tim
 	}
 	h.req.In.Account.Take(&a.place, account.Worker, 1)
 	h.req.In.Seen.Believed, h.req.In.Seen.Live = h.choice.Believed(), a.Trip.Live()
-	h.req.In.Seen.NoteHint(a.Trip.Hint())
+	h.req.In.Seen.NoteHint(a.Trip.Hint().String())
 	return true
 }
 
@@ -169,21 +163,19 @@ func (a *Attempt) arrives() bool {
 // Against returns what the answer shows against its worker, although the client gets it; Canceled = nothing.
 func (a *Attempt) Against() judge.Kind { return a.answer.against }
 
-// GiveUp ends an attempt whose worker went down and has sent nothing since. If the worker is only silent, it ends the
-// attempt only where another worker can take the request: what has begun is never given up for silence, as the worker
-// may go on with it. It implements [worker.Holder].
-func (a *Attempt) GiveUp(dead bool) {
-	waits, why := a.waits.Load(), givenDead
+// GiveUp ends an attempt whose worker went down and has sent nothing since. If the worker is only silent, or rests, it
+// ends the attempt only where another worker can take the request: what has begun is never given up for that, as the
+// worker may go on with it. It implements [worker.Holder].
+func (a *Attempt) GiveUp(why worker.Loss) {
+	waits := a.waits.Load()
 	if waits == forClient {
 		return
 	}
-	if !dead {
-		if waits == forMore || a.given.Load() != notGiven || a.payer == nil || !a.payer.MayRetry(time.Now()) {
-			return
-		}
-		why = givenSilent
+	if why != worker.Dead &&
+		(waits == forMore || a.given.Load() != 0 || a.payer == nil || !a.payer.MayRetry(time.Now())) {
+		return
 	}
-	a.given.Store(why)
+	a.given.Store(uint32(why))
 	if a.cancel != nil {
 		a.cancel(errDown)
 	} else {
@@ -229,7 +221,7 @@ func (a *Attempt) Abandon() {
 }
 
 // endTrip ends the trip: its worker has nothing of the request any more.
-func (a *Attempt) endTrip(o *judge.Outcome, e route.End) route.Usage {
+func (a *Attempt) endTrip(o *judge.Outcome, e route.End) record.Usage {
 	defer a.place.Release()
 	return a.Trip.End(o, e)
 }

@@ -70,7 +70,7 @@ func TestAttemptDiagnose(t *testing.T) {
 	}
 	lost := func() *Attempt {
 		a := &Attempt{}
-		a.given.Store(givenDead)
+		a.given.Store(uint32(worker.Dead))
 		return a
 	}
 	closed, live := io.ErrUnexpectedEOF, &Attempt{}
@@ -81,9 +81,11 @@ func TestAttemptDiagnose(t *testing.T) {
 	f("late", closed, &Attempt{ctx: endedBy(errLate)}, notInTime, judge.Broken)
 	f("late, and the timer's cancel is still to come", errLate, live, notInTime, judge.Broken)
 	f("down, by its own context", closed, &Attempt{ctx: endedBy(errDown)}, Failure{Reason: journal.Down, Fault: message.FaultDown}, judge.Broken)
-	moved := &Attempt{}
-	moved.given.Store(givenSilent)
-	f("moved from a silent worker", closed, moved, Failure{Reason: journal.Moved, Fault: message.FaultDown, paid: true}, judge.Canceled)
+	for why, reason := range map[worker.Loss]journal.Reason{worker.Mute: journal.Moved, worker.Resting: journal.Paused} {
+		moved := &Attempt{}
+		moved.given.Store(uint32(why))
+		f("moved: "+string(reason), closed, moved, Failure{Reason: reason, Fault: message.FaultDown, paid: true}, judge.Canceled)
+	}
 	f("down, by its life", closed, lost(), Failure{Reason: journal.Down, Fault: message.FaultDown}, judge.Broken)
 	f("the client left", closed, &Attempt{ctx: endedBy(message.ErrClientGone)}, Failure{Grade: route.GradeFinal}, judge.Canceled)
 	f("the drain is over", closed, &Attempt{ctx: endedBy(message.ErrDraining)}, Failure{Grade: route.GradeFinal}, judge.Canceled)
@@ -164,19 +166,19 @@ func TestGiveUpEndsItsOwnAttemptAlone(t *testing.T) {
 	first.setContext(life, false)
 	second.setContext(life, false)
 	life.Hear(request)
-	first.GiveUp(true)
-	if request.told.Load() != 0 || first.given.Load() != givenDead {
+	first.GiveUp(worker.Dead)
+	if request.told.Load() != 0 || first.given.Load() != uint32(worker.Dead) {
 		t.Error("the end of the first attempt reached the second")
 	}
 	second.waits.Store(forClient)
-	second.GiveUp(true)
-	if request.told.Load() != 0 || second.given.Load() != notGiven {
+	second.GiveUp(worker.Dead)
+	if request.told.Load() != 0 || second.given.Load() != 0 {
 		t.Error("an attempt was given up that waits for its client")
 	}
 	second.waits.Store(forMore)
-	second.GiveUp(true)
-	second.GiveUp(true)
-	if request.told.Load() != 1 || second.given.Load() != givenDead || life.Err() != nil {
+	second.GiveUp(worker.Dead)
+	second.GiveUp(worker.Dead)
+	if request.told.Load() != 1 || second.given.Load() != uint32(worker.Dead) || life.Err() != nil {
 		t.Errorf("told %d times; the request's end is %v", request.told.Load(), life.Err())
 	}
 }
@@ -184,13 +186,13 @@ func TestGiveUpEndsItsOwnAttemptAlone(t *testing.T) {
 // TestASilentWorkerKeepsWhatNobodyPaysFor: a request is moved from a worker that is only silent if the budget has a
 // repeat for it.
 func TestASilentWorkerKeepsWhatNobodyPaysFor(t *testing.T) {
-	for spent, want := range map[bool]uint32{false: givenSilent, true: notGiven} {
+	for spent, want := range map[bool]uint32{false: uint32(worker.Mute), true: 0} {
 		workers := worker.New(worker.Config{}, time.Now())
 		for spent && workers.MayRetry(time.Now()) {
 		}
 		a := Attempt{payer: workers}
 		a.setContext(new(message.Life), false)
-		if a.GiveUp(false); a.given.Load() != want {
+		if a.GiveUp(worker.Mute); a.given.Load() != want {
 			t.Errorf("spent %v: %d; want %d", spent, a.given.Load(), want)
 		}
 	}

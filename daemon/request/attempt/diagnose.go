@@ -5,6 +5,7 @@ import (
 	"net"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/route"
@@ -14,6 +15,7 @@ import (
 // diagnose returns what the transport's error means for the request and for the worker.
 func (a *Attempt) diagnose(err error) (*Failure, judge.Outcome) {
 	var t net.Error
+	given := worker.Loss(a.given.Load())
 	switch cause := message.CauseOf(a.ctx); {
 	case cause == errUnfilled, a.deadline.Load() == deadlineUnfilled: // the context may not have ended yet
 		return &Failure{Reason: journal.Unfilled, Fault: message.FaultUpstream, Grade: route.GradeUnseen},
@@ -21,9 +23,13 @@ func (a *Attempt) diagnose(err error) (*Failure, judge.Outcome) {
 	case cause == errLate, cause == nil && err == errLate: // the timer has not ended the context yet
 		return &Failure{Reason: journal.Late, Fault: message.FaultTimeout, paid: true},
 			judge.Outcome{Kind: judge.Broken, Err: errLate.Error()}
-	case (cause == errDown || cause == nil) && a.given.Load() == givenSilent: // nothing is known against the worker
-		return &Failure{Reason: journal.Moved, Fault: message.FaultDown, paid: true}, judge.Outcome{Kind: judge.Canceled}
-	case cause == errDown || cause == nil && a.given.Load() == givenDead:
+	case (cause == errDown || cause == nil) && given > worker.Dead: // nothing is known against the worker
+		reason := journal.Moved
+		if given == worker.Resting {
+			reason = journal.Paused
+		}
+		return &Failure{Reason: reason, Fault: message.FaultDown, paid: true}, judge.Outcome{Kind: judge.Canceled}
+	case cause == errDown || cause == nil && given == worker.Dead:
 		return &Failure{Reason: journal.Down, Fault: message.FaultDown},
 			judge.Outcome{Kind: judge.Broken, Err: errDown.Error()}
 	case cause != nil:

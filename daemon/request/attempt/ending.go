@@ -12,6 +12,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
+	"github.com/warmpath/warmpath/daemon/request/record"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
@@ -102,7 +103,7 @@ func (b *body) conclude(o judge.Outcome, whole bool, now time.Time) {
 }
 
 // followJob takes what an answer that goes to the client says of a job: that one runs, or has ended.
-func (b *body) followJob(used route.Usage, whole bool) {
+func (b *body) followJob(used record.Usage, whole bool) {
 	r, in, e, jobs := b.r, b.r.In, &b.r.In.Endpoint, &b.r.Kept.Jobs
 	if b.reply == nil || r.Entry.Op != message.Use {
 		return
@@ -189,7 +190,7 @@ func (b *body) outcome(err error) judge.Outcome {
 	case err != io.EOF:
 		seen.End = "broken"
 		words := InWords(err)
-		if b.a.given.Load() != notGiven {
+		if b.a.given.Load() != 0 {
 			words = errDown.Error()
 		} else {
 			b.r.LostAt(b.a.Trip.Worker(), b.a.Trip.Sent(), time.Now())

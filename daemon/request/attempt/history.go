@@ -42,7 +42,7 @@ type History struct {
 	lesson   *tokens.Lesson // that the answer is to teach; nil = none
 	mistaken bool           // a worker gave the answer to another request
 	late     bool           // a worker was given up as its first byte was late: that is done once
-	moved    bool           // a worker was given up because it is silent: that is done once
+	moved    bool           // a worker was given up because it is silent or rests: that is done once
 	patience time.Duration  // for a worker that takes no connection, where no other is left
 	since    time.Time      // the first of these was not made in time
 	blamed   bool           // a 500 was blamed on the worker, not on the request: that is done once
@@ -95,7 +95,7 @@ func (h *History) note(f *Failure) {
 	switch f.Reason {
 	case journal.Late:
 		h.late = true
-	case journal.Moved:
+	case journal.Moved, journal.Paused:
 		h.moved = true
 	case journal.NoAnswer:
 		h.req.LostAt(f.By, f.sent, time.Now())
@@ -126,7 +126,7 @@ func (h *History) After(f *Failure, consumed bool, left int, pay func() bool) ro
 	}
 	next := h.rule.After(route.Failure{Grade: f.Grade, Broke: f.Reason == journal.NoAnswer || f.Reason == journal.Dying,
 		Late: h.lateness(f), Paid: f.paid, By: f.By}, consumed, left, pay)
-	if next == route.TryNext && left == 0 && f.Reason == journal.Moved && h.req.Entry.Op != message.Prefilling {
+	if next == route.TryNext && left == 0 && f.Reason.Moves() && h.req.Entry.Op != message.Prefilling {
 		return route.TryAgain // the worker that it was to move to cannot take it any more: it waits where it was
 	}
 	return next

@@ -234,7 +234,7 @@ func (s *stream) warn(err error, number int) {
 	switch {
 	case draining:
 		f = message.FaultStopping
-	case s.a.given.Load() != notGiven:
+	case s.a.given.Load() != 0:
 		f = message.FaultDown
 	}
 	if s.splitter.inside {

@@ -113,8 +113,8 @@ func (a *Asking) To(url string) Ask {
 	}
 }
 
-// answersHeld bounds what the answers of all pools' workers hold while they come, beside freeAnswer each. A worker may
-// send its answer slowly, and 32 are awaited at a time by each pool.
+// answersHeld bounds the memory of workers' answers while they are read, for all pools together and beyond freeAnswer
+// of each answer. A worker may send its answer slowly, and each pool reads up to 32 at a time.
 var answersHeld = quota.New(64 << 20)
 
 const freeAnswer = 64 << 10

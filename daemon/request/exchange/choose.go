@@ -143,7 +143,8 @@ func (e *Exchange) decide(ctx context.Context, ask *route.Ask) *message.Fault {
 	if v == route.Fenced && !e.req.Own() && !admission.NeedsWhole(&e.req) && !e.req.WantsWeights() {
 		e.req.Journal.Fenced(e.req.In, e.req.Pool)
 	}
-	// A prefiller that was named was decided with the answer, and where a filter turns away there is nothing to decide.
+	// Shadows decide nothing here where the strategy has named the prefiller with the answer, or a filter has refused the
+	// request.
 	if e.req.Pool.Shadows != nil && e.chosen && ask.Named == "" && e.choice.First() != nil {
 		e.req.In.Seen.Others = e.req.Pool.Shadows.Watch(&e.choice)
 	}
@@ -216,11 +217,11 @@ func (e *Exchange) noteChoice(v route.Verdict) {
 	}
 	e.chosen = true
 	seen := &e.req.In.Seen
-	seen.Note(&e.choice)
+	e.choice.Note(&seen.Record)
 	seen.At = time.Now()
 	if e.req.Epoch.Access {
 		if logged, kept := e.req.Epoch.Log.Wanted(); kept {
-			seen.Explain(&e.choice)
+			e.choice.Explain(&seen.Record)
 			seen.Logged = logged
 		}
 	}

@@ -143,6 +143,9 @@ func (c *continued) await(room upstream.Room) int {
 	}
 	c.joined = c.draft.Join(c.rest.Stream)
 	r, by := &c.e.req, c.next.by
+	if chains := c.next.req.Read.Req.Chains; len(chains) == 1 {
+		r.Pool.Book.GoesOn(chains[0].Hashes, by.ID())
+	}
 	r.Journal.Continues(r.In, r.Pool, journal.Step{Reason: journal.Broken, Worker: c.a.Trip.Worker(),
 		After: time.Since(r.Arrived)}, by)
 	return 0

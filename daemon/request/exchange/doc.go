@@ -23,7 +23,7 @@
 //  5. The attempt hands the answer on and ends with it: the route learns, the worker's count goes down, and the
 //     [journal.Meter] counts.
 //
-// [message.Seen] is the record of all this: route.Record, and how the answer ended. Headers (explain.go), the access
+// [message.Seen] is the record of all this: record.Record, and how the answer ended. Headers (explain.go), the access
 // log and metrics read it. Package journal has the lines and counters of what went wrong on the way.
 //
 // # What needs what

@@ -178,7 +178,7 @@ func (e *Exchange) Send(ctx context.Context) *message.Outbound {
 		}
 		if next == route.TryAgain || why.AsksAgain() {
 			r.pairing.Stop(why)
-			if why.Reason == journal.Moved {
+			if why.Reason.Moves() {
 				e.choice.Back()
 			} else {
 				e.choice.Again(time.Now())

@@ -8,11 +8,11 @@ import (
 	"strings"
 
 	"github.com/warmpath/warmpath/daemon/request/message"
-	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/request/record"
 )
 
 // explainInJSON adds the whole record, as far as it fits into a header field.
-func explainInJSON(out *message.Outbound, r *route.Record) {
+func explainInJSON(out *message.Outbound, r *record.Record) {
 	out.Set("X-Warmpath-Decision", decision(*r))
 }
 
@@ -20,7 +20,7 @@ func explainInJSON(out *message.Outbound, r *route.Record) {
 const maxShown = 16
 
 // decision returns the record as JSON. The frame is for the log.
-func decision(r route.Record) string {
+func decision(r record.Record) string {
 	r.Frame = nil
 	if over := len(r.Candidates) - maxShown; over > 0 {
 		r.Candidates, r.More = r.Candidates[:maxShown], r.More+int32(over)
@@ -64,7 +64,7 @@ func explainInFields(out *message.Outbound, seen *message.Seen, pool string) {
 
 // promptSize returns blocks and tokens of the prompt. Of a list they are the longest one's, as the matched blocks are;
 // what all of them have, and the matched tokens are part of, stands behind.
-func promptSize(r *route.Record) string {
+func promptSize(r *record.Record) string {
 	if r.Prompts < 2 {
 		return fmt.Sprintf("blocks=%d tokens=%d", r.PromptBlocks, r.PromptTokens)
 	}
@@ -73,7 +73,7 @@ func promptSize(r *route.Record) string {
 }
 
 // candidates lists the rows in the order of the choice: id, matched blocks, queued seconds, in flight.
-func candidates(r *route.Record) string {
+func candidates(r *record.Record) string {
 	var b strings.Builder
 	for i := range r.Candidates {
 		c := &r.Candidates[i]

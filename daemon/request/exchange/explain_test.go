@@ -9,6 +9,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/admission"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/message"
+	"github.com/warmpath/warmpath/daemon/request/record"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
@@ -44,11 +45,11 @@ func TestExplainInFields(t *testing.T) {
 			t.Errorf("%+v:\n%s\nwant:\n%s", seen, got, want)
 		}
 	}
-	seen := message.Seen{Retries: 1, Record: route.Record{Strategy: "prefixaware", Reason: "longest match", PromptBlocks: 3, PromptTokens: 50}}
+	seen := message.Seen{Retries: 1, Record: record.Record{Strategy: "prefixaware", Reason: "longest match", PromptBlocks: 3, PromptTokens: 50}}
 	const head = "X-Warmpath-Retries: 1\nX-Warmpath-Pool: p\nX-Warmpath-Strategy: prefixaware\nX-Warmpath-Reason: longest match\n"
 	f(seen, head+"X-Warmpath-Prompt: blocks=3 tokens=50\n")
 	seen.Worker, seen.Matched, seen.Believed = "w1", 2, 32
-	seen.Candidates = []route.Candidate{{Worker: "w1", GPU: 2, Wait: 0.0126, InFlight: 4}, {Worker: "w2", Skipped: "full"}, {Worker: "w3"}}
+	seen.Candidates = []record.Candidate{{Worker: "w1", GPU: 2, Wait: 0.0126, InFlight: 4}, {Worker: "w2", Skipped: "full"}, {Worker: "w3"}}
 	seen.More = 7
 	f(seen, head+"X-Warmpath-Prompt: blocks=3 tokens=50\n"+
 		"X-Warmpath-Candidates: w1;matched=2;wait=0.013;inflight=4, w3;matched=0;wait=0.000;inflight=0, and 7 more\n"+
@@ -56,15 +57,15 @@ func TestExplainInFields(t *testing.T) {
 }
 
 func TestPromptSize(t *testing.T) {
-	f := func(r route.Record, want string) {
+	f := func(r record.Record, want string) {
 		t.Helper()
 		if got := promptSize(&r); got != want {
 			t.Errorf("%q; want %q", got, want)
 		}
 	}
-	f(route.Record{}, "blocks=0 tokens=0")
-	f(route.Record{PromptBlocks: 2, PromptTokens: 40, Prompts: 1, LongestPrompt: 9}, "blocks=2 tokens=40")
-	f(route.Record{PromptBlocks: 2, PromptTokens: 70, Prompts: 3, LongestPrompt: 40}, "blocks=2 tokens=40 prompts=3 all_tokens=70")
+	f(record.Record{}, "blocks=0 tokens=0")
+	f(record.Record{PromptBlocks: 2, PromptTokens: 40, Prompts: 1, LongestPrompt: 9}, "blocks=2 tokens=40")
+	f(record.Record{PromptBlocks: 2, PromptTokens: 70, Prompts: 3, LongestPrompt: 40}, "blocks=2 tokens=40 prompts=3 all_tokens=70")
 }
 
 // TestDeadline: the client's header counts if it is a number of seconds.
@@ -94,7 +95,7 @@ func TestDeadlineOfMostRequestsIsFree(t *testing.T) {
 
 // TestDecisionFitsAHeader: the record in a header field has few candidates and the number left out.
 func TestDecisionFitsAHeader(t *testing.T) {
-	r := route.Record{Candidates: make([]route.Candidate, 40), More: 2}
+	r := record.Record{Candidates: make([]record.Candidate, 40), More: 2}
 	text := decision(r)
 	if strings.Count(text, `"worker":`) != maxShown || !strings.Contains(text, `"more":26`) || len(r.Candidates) != 40 {
 		t.Errorf("%s", text)

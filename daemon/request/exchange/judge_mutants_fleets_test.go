@@ -124,7 +124,7 @@ var mutants = []mutant{
 			instead: ``},
 	}},
 	{rule: "a request is moved once", caught: "blocking", edits: []edit{
-		{file: "request/attempt/history.go", text: `	case journal.Moved:
+		{file: "request/attempt/history.go", text: `	case journal.Moved, journal.Paused:
 		h.moved = true
 `,
 			instead: ``},

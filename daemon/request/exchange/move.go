@@ -47,7 +47,8 @@ func (e *Exchange) turn(w *worker.Worker) *relocate.Turn {
 	}
 	r := &relocate.Request{Method: in.Method, Path: strings.Clone(in.Path), Query: strings.Clone(in.Query),
 		Body: slices.Clone(in.Body), Caller: in.Caller, Salt: e.req.Entry.Salt, Model: e.req.Entry.Model,
-		Served: strings.Clone(req.Model), Known: route.Talk(&e.choice)}
+		Served: strings.Clone(req.Model), Known: route.Talk(&e.choice),
+		Weights: uint64(route.Keeps(&e.choice))}
 	for _, f := range in.Header {
 		r.Header = append(r.Header, upstream.Field{Name: strings.Clone(f.Name), Value: strings.Clone(f.Value)})
 	}
@@ -77,6 +78,12 @@ func (s *Server) Move(ctx context.Context, in *epoch.Epoch, pool string, r *relo
 	req := &message.Inbound{Epoch: in, Endpoint: endpoint, Method: r.Method, Path: r.Path, Query: r.Query,
 		Body: short.Prefill(body), ID: "move-" + rand.Text(), Caller: r.Caller}
 	req.SetHeader(r.Header)
+	v := worker.Weights(r.Weights)
+	if p := in.Named(pool); v != 0 && p != nil && !p.Workers.Keeps("", v, time.Now()) { // somebody has that version
+		kept := *r.Caller
+		kept.Workers = append(slices.Clip(kept.Workers), v.Only())
+		req.Caller = &kept
+	}
 	e := s.Begin(req, message.Entry{Pool: pool, Op: message.Moving, Salt: r.Salt, Model: r.Model,
 		To: r.To, Held: r.Held})
 	e.req.Journal = s.journal.Legs
@@ -86,6 +93,10 @@ func (s *Server) Move(ctx context.Context, in *epoch.Epoch, pool string, r *relo
 	switch {
 	case err != nil:
 		return "", 0, err
+	case e.By() == nil && ctx.Err() != nil && len(req.Seen.Attempts) > 0: // as a worker that is paused
+		return "", 0, fmt.Errorf("worker %s did not answer in time", req.Seen.Attempts[len(req.Seen.Attempts)-1].Worker)
+	case e.By() == nil && ctx.Err() != nil:
+		return "", 0, errors.New("no worker had room in time")
 	case e.By() == nil:
 		return "", 0, fmt.Errorf("no worker took it: %s", req.Seen.End)
 	case out.Status != http.StatusOK: // its words may repeat the prompt, and errors are logged

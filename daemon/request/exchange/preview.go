@@ -6,16 +6,17 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/admission"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/message"
+	"github.com/warmpath/warmpath/daemon/request/record"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
 // Preview is the decision that a request would get.
 type Preview struct {
-	Pool    string         `json:"pool"`
-	Model   string         `json:"model"`
-	Refused string         `json:"refused,omitempty"` // the code of the error that the client would get
-	Why     string         `json:"why,omitempty"`     // the same in words
-	By      []route.Record `json:"decisions"`         // by each strategy, the pool's own first
+	Pool    string          `json:"pool"`
+	Model   string          `json:"model"`
+	Refused string          `json:"refused,omitempty"` // the code of the error that the client would get
+	Why     string          `json:"why,omitempty"`     // the same in words
+	By      []record.Record `json:"decisions"`         // by each strategy, the pool's own first
 }
 
 // Foresee decides on a request without sending it: by its pool's own strategy, then by those that others returns for
@@ -59,7 +60,7 @@ func Foresee(in *message.Inbound, others func(p *epoch.Pool) []*route.Strategy) 
 }
 
 // foresee decides once. It writes a verdict that refuses into x.
-func foresee(e *Exchange, ask *route.Ask, x *Preview) (told route.Record) {
+func foresee(e *Exchange, ask *route.Ask, x *Preview) (told record.Record) {
 	v := e.req.Known(e.req.Pool.Choose(&e.choice, ask))
 	if v != route.Chosen && v != route.Rejected {
 		f := message.FaultNoWorker
@@ -70,7 +71,7 @@ func foresee(e *Exchange, ask *route.Ask, x *Preview) (told route.Record) {
 	}
 	var s route.Sketch
 	if v == route.Chosen || v == route.Rejected {
-		told.Note(&e.choice)
+		e.choice.Note(&told)
 	}
 	told.Module, told.Reason = e.choice.Module(), e.choice.Reason()
 	if v == route.Rejected && !e.choice.FellBack() {

@@ -29,6 +29,8 @@ func (e *Exchange) refuseAs(f message.Fault, own *attempt.OwnError) *message.Out
 	}
 	seen.At = time.Now()
 	f = f.Measured(e.req.Pool, seen.At)
+	// A session that is bound waits for its own worker alone, and goes on elsewhere if that is down.
+	f.Alone = f.Alone || e.choice.Binding().Worker != "" && f.Code != message.FaultNoWorker.Code
 	var out *message.Outbound
 	if own == nil {
 		out = f.Outbound(e.req.Shape())
@@ -99,7 +101,7 @@ func (e *Exchange) explain(out *message.Outbound) {
 		return
 	}
 	seen := &e.req.In.Seen
-	if e.chosen && seen.Explain(&e.choice) {
+	if e.chosen && e.choice.Explain(&seen.Record) {
 		seen.ID = e.req.In.ID
 	}
 	switch {

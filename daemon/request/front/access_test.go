@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/request/message"
-	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/request/record"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 )
 
@@ -83,7 +83,7 @@ func TestCandidatesInTheLine(t *testing.T) {
 		t.Helper()
 		in := &message.Inbound{}
 		in.Seen.Logged = logged
-		in.Seen.Candidates = make([]route.Candidate, candidates)
+		in.Seen.Candidates = make([]record.Candidate, candidates)
 		line := lineOf(t, in, ended{at: time.Now(), took: took, slower: slower})
 		if list, got := line["candidates"].([]any); got != want || got && len(list) != candidates {
 			t.Errorf("logged %v, slower %v, took %v: candidates %v; want %v", logged, slower, took, list, want)

@@ -17,6 +17,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/pair"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
+	"github.com/warmpath/warmpath/daemon/request/record"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
@@ -45,12 +46,12 @@ type leg struct {
 	streams bool // the first byte of the answer shows when the prompt was computed
 	model   string
 
-	late   func()            // is called when it is over
-	asked  chan *route.Split // gets the prefiller that was chosen; nil = nobody wants to know
-	missed atomic.Bool       // it was
-	by     *worker.Worker    // whose KV the decoder is told of, or nil
-	lone   bool              // no other prefiller is left
-	read   bool              // the decoder has got the KV
+	late   func()             // is called when it is over
+	asked  chan *record.Split // gets the prefiller that was chosen; nil = nobody wants to know
+	missed atomic.Bool        // it was
+	by     *worker.Worker     // whose KV the decoder is told of, or nil
+	lone   bool               // no other prefiller is left
+	read   bool               // the decoder has got the KV
 	result journal.Prefilled
 	wants  []byte     // the request as a decoder gets it, if it pins; else nil
 	named  string     // id of the worker that the strategy has named for the leg; "" = none
@@ -359,15 +360,15 @@ func (l *leg) isUntold() bool {
 }
 
 // begun returns what the record of the client's request has of a leg that is sent beside it.
-func (l *leg) begun() *route.Split {
+func (l *leg) begun() *record.Split {
 	id := l.inner.Chosen().ID()
-	return &route.Split{Prefiller: id, Named: id == l.named, Result: string(journal.PrefillBegun),
+	return &record.Split{Prefiller: id, Named: id == l.named, Result: string(journal.PrefillBegun),
 		Took: time.Since(l.began)}
 }
 
 // overdue returns what the record of the client's request has of a leg that has missed its limit, and may go on.
-func (l *leg) overdue() *route.Split {
-	s := &route.Split{Result: string(journal.PrefillFailed), Why: "all prefillers are full", Took: time.Since(l.began)}
+func (l *leg) overdue() *record.Split {
+	s := &record.Split{Result: string(journal.PrefillFailed), Why: "all prefillers are full", Took: time.Since(l.began)}
 	if a := l.inner.Under(); a != nil {
 		s.Prefiller = a.Trip.Worker().ID()
 		s.Named, s.Why = s.Prefiller == l.named, s.Prefiller+": "+string(journal.Timeout)
@@ -376,8 +377,8 @@ func (l *leg) overdue() *route.Split {
 }
 
 // report returns what the record of the client's request has of the leg.
-func (l *leg) report() *route.Split {
-	s := &route.Split{Result: string(l.result), Why: l.why(), Took: time.Since(l.began)}
+func (l *leg) report() *record.Split {
+	s := &record.Split{Result: string(l.result), Why: l.why(), Took: time.Since(l.began)}
 	if w := l.worker(); w != nil {
 		s.Prefiller, s.Named = w.ID(), w.ID() == l.named
 	}

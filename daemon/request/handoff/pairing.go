@@ -15,6 +15,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/journal"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/pair"
+	"github.com/warmpath/warmpath/daemon/request/record"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
@@ -90,7 +91,7 @@ func Of(r *admission.Request, c *route.Choice, h *attempt.History, out *upstream
 // How long the prompt is nobody knows.
 func noteLong(r *admission.Request) {
 	if admission.HasRoles(r) && r.Generates() {
-		r.In.Seen.Split = &route.Split{Result: string(journal.PrefillLong)}
+		r.In.Seen.Split = &record.Split{Result: string(journal.PrefillLong)}
 		r.Journal.Prefilled(r.In, r.Pool, journal.PrefillLong, "")
 	}
 }
@@ -105,7 +106,7 @@ func (p *Pairing) Splits(to route.Target) bool {
 		p.req.In.Seen.Split = nil // that of a worker before, which has failed
 	}
 	if why != "" {
-		p.req.In.Seen.Split = &route.Split{Result: string(journal.PrefillUnneeded), Why: why}
+		p.req.In.Seen.Split = &record.Split{Result: string(journal.PrefillUnneeded), Why: why}
 		p.req.Journal.Prefills(p.req.In, p.req.In.Seen.Split)
 	}
 	return is
@@ -183,7 +184,7 @@ func (p *Pairing) Prefill(ctx context.Context, a *attempt.Attempt, to route.Targ
 			l.wants = p.body
 		}
 		if p.named != "" {
-			l.in.Seen.Aside = &route.Aside{Pair: p.named}
+			l.in.Seen.Aside = &record.Aside{Pair: p.named}
 		}
 		began := false
 		switch {
@@ -258,7 +259,7 @@ func (p *Pairing) Ended(out *message.Outbound, f *attempt.Failure, gone bool) {
 // dropped, or goes on until the prefiller's memory is freed.
 func (p *Pairing) sendBefore(ctx context.Context, l *leg) bool {
 	done, gone, late := make(chan []byte), make(chan struct{}), make(chan struct{})
-	l.late, l.asked = func() { close(late) }, make(chan *route.Split, 1)
+	l.late, l.asked = func() { close(late) }, make(chan *record.Split, 1)
 	to, pool, j := p.decoder, p.req.Pool, p.req.Journal
 	go func() {
 		defer l.end()

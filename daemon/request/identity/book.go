@@ -78,7 +78,9 @@ func (b *Book) Look(k Key, of Kind) (t Talk, more float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	h := b.kinds[of]
-	t, _ = b.talks.Get(k)
+	if k != (Key{}) {
+		t, _ = b.talks.Get(k)
+	}
 	return t, (prior.turns+h.turns)/(prior.begun+h.begun) - 1
 }
 
@@ -106,6 +108,11 @@ func (b *Book) Turn(k Key, of Kind, worker uint64, at time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	t, _ := b.talks.Get(k)
+	b.turn(k, t, of, worker, at)
+}
+
+// turn counts a request of a conversation of which t is known. The caller holds mu.
+func (b *Book) turn(k Key, t Talk, of Kind, worker uint64, at time.Time) {
 	h, known := b.kinds[of]
 	if t.Turns == 0 {
 		h.begun++

@@ -103,31 +103,57 @@ func (b *Book) Extends(owner string, hashes []uint64, now int64) (Mark, Key) {
 	return 0, Key{}
 }
 
-// Continue takes an end of a conversation for a request that goes on there, and returns the conversation. If another
-// request has taken it, or there is none, it returns a new one.
-func (b *Book) Continue(m Mark, k Key, now int64) Key {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if k != (Key{}) {
-		if e := b.lines.find(m, now); e != nil && e.line == k[0] {
-			e.line = 0
-			return k
-		}
-	}
-	b.begun++
-	return Key{max(1, maphash.Comparable(b.seeds[1], b.begun)), 0}
+// Step is a request that a worker gets, of a conversation that no client names.
+type Step struct {
+	From   Mark // the end that its prompt extends, as Extends returned it
+	Of     Key  // the conversation that it continues there; none if it begins one
+	Kind   Kind
+	Hash   uint64 // of the last full block of its prompt; 0 = it fills none
+	Novel  bool   // no worker was known to have all of the prompt
+	Worker uint64
+	At     time.Time
 }
 
-// Asked records that a key's conversation ends with a prompt, of that last hash, whose answer is to come.
-func (b *Book) Asked(k Key, owner string, hash uint64, now int64) Mark {
-	e := end{mark: Mark(hash ^ b.marker(owner)), line: k[0], asked: true}
+// Step counts a request, and returns its conversation. It is a new one if another request has continued the other one.
+// The mark is where the conversation ends until the answer has come: 0 if it is new and its prompt is not novel, for
+// what many prompts begin with is no sign of a conversation.
+func (b *Book) Step(s *Step) (k Key, asked Mark) {
+	mix, now := b.marker(s.Kind.Owner), s.At.UnixNano()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.lines == nil {
-		b.lines = new(lines)
+	k = b.goOn(s.From, s.Of, now)
+	if k != (Key{}) || s.Novel {
+		asked = Mark(s.Hash ^ mix)
 	}
-	b.lines.put(e, now)
-	return e.mark
+	var known Talk
+	if k == (Key{}) {
+		b.begun++
+		k = Key{max(1, maphash.Comparable(b.seeds[1], b.begun)), 0}
+	} else {
+		known, _ = b.talks.Get(k)
+	}
+	if asked != 0 {
+		if b.lines == nil {
+			b.lines = new(lines)
+		}
+		b.lines.put(end{mark: asked, line: k[0], asked: true}, now)
+	}
+	b.turn(k, known, s.Kind, s.Worker, s.At)
+	return k, asked
+}
+
+// goOn takes an end of a conversation for a request. It returns the conversation, or none if another request has taken
+// it. The caller holds mu.
+func (b *Book) goOn(m Mark, k Key, now int64) Key {
+	if k == (Key{}) {
+		return k
+	}
+	e := b.lines.find(m, now)
+	if e == nil || e.line != k[0] {
+		return Key{}
+	}
+	e.line = 0
+	return k
 }
 
 // Ends records that the answer has come to a prompt that was asked, and the last hash of both. It does nothing if the
@@ -139,9 +165,6 @@ func (b *Book) Ends(k Key, owner string, asked Mark, hash uint64, now int64) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.lines == nil {
-		b.lines = new(lines)
-	}
 	if was := b.lines.find(asked, now); was != nil {
 		if was.line == 0 {
 			return

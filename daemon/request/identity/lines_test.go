@@ -1,6 +1,9 @@
 package identity
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // chain is the hashes of a prompt, one a letter.
 func chain(text string) (hashes []uint64) {
@@ -22,8 +25,8 @@ type lineages struct {
 func (l *lineages) begin(owner, prompt string) (Key, Mark) {
 	hashes := chain(prompt)
 	m, k := l.Extends(owner, hashes, l.now)
-	k = l.Continue(m, k, l.now)
-	return k, l.Asked(k, owner, hashes[len(hashes)-1], l.now)
+	return l.Step(&Step{From: m, Of: k, Kind: Kind{Owner: owner}, Hash: hashes[len(hashes)-1], Novel: true,
+		At: time.Unix(0, l.now)})
 }
 
 func (l *lineages) end(k Key, e Mark, owner, text string) {
@@ -89,8 +92,7 @@ func TestLinesAreBounded(t *testing.T) {
 	for i := range uint64(20 * ways * sets) {
 		l.now++
 		h := i * 0x9e3779b97f4a7c15
-		k := l.Continue(0, Key{}, l.now)
-		l.Asked(k, "a", h, l.now)
+		k, _ := l.Step(&Step{Kind: Kind{Owner: "a"}, Hash: h, Novel: true, At: time.Unix(0, l.now)})
 		if i >= 19*ways*sets+ways*sets/2 {
 			all[h] = k
 		}
@@ -110,7 +112,7 @@ func TestLinesAreBounded(t *testing.T) {
 func BenchmarkExtends(b *testing.B) {
 	l := &lineages{Book: NewBook(), now: 1000}
 	for i := range uint64(ways * sets) {
-		l.Asked(Key{1, 0}, "a", i*0x9e3779b97f4a7c15, l.now)
+		l.Step(&Step{Kind: Kind{Owner: "a"}, Hash: i * 0x9e3779b97f4a7c15, Novel: true, At: time.Unix(0, l.now)})
 	}
 	hashes := make([]uint64, 4*maxAdded)
 	for i := range hashes {

@@ -12,6 +12,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/message"
 	"github.com/warmpath/warmpath/daemon/request/names"
+	"github.com/warmpath/warmpath/daemon/request/record"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 )
@@ -136,7 +137,7 @@ func (j *Journal) Waits(in *message.Inbound, c *route.Choice, p Position) {
 }
 
 // Prefills passes what is known so far of the prefill of a request to the keeper.
-func (j *Journal) Prefills(in *message.Inbound, s *route.Split) {
+func (j *Journal) Prefills(in *message.Inbound, s *record.Split) {
 	if j.keeper != nil {
 		j.keeper.Prefills(in, *s)
 	}
@@ -290,7 +291,7 @@ func (j *Journal) PassedOn(in *message.Inbound, p *epoch.Pool, from Step, next *
 // Unanswered records an attempt that gave the client no answer. Without the last one the log would not show at which
 // worker the client waited until it left.
 func (j *Journal) Unanswered(in *message.Inbound, s Step) {
-	in.Seen.Attempts = append(in.Seen.Attempts, route.Attempt{Worker: s.Worker.ID(), Reason: string(s.Reason),
+	in.Seen.Attempts = append(in.Seen.Attempts, record.Attempt{Worker: s.Worker.ID(), Reason: string(s.Reason),
 		After: s.After})
 }
 

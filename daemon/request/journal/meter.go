@@ -5,6 +5,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/request/message"
+	"github.com/warmpath/warmpath/daemon/request/record"
 	"github.com/warmpath/warmpath/daemon/request/route"
 )
 
@@ -101,7 +102,7 @@ type Keeper interface {
 	// Waits keeps that a request waits, until it is decided on or ends. c is borrowed for the call; nil = it has none.
 	Waits(in *message.Inbound, c *route.Choice, p Position)
 	// Prefills keeps what is known so far of the prefill of a request that is under way.
-	Prefills(in *message.Inbound, s route.Split)
+	Prefills(in *message.Inbound, s record.Split)
 	// Moves keeps at which worker a request that is under way is now.
 	Moves(in *message.Inbound, to string)
 }

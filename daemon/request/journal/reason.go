@@ -11,6 +11,7 @@ const (
 	Late         Reason = "late"
 	Down         Reason = "worker_down"
 	Moved        Reason = "worker_silent"
+	Paused       Reason = "worker_paused"
 	NoDescriptor Reason = "no_descriptor" // this process had none for the connection
 	Connect      Reason = "connect"
 	ConnectLate  Reason = "connect_late"
@@ -32,3 +33,6 @@ const (
 	ClientGone   Reason = "client_gone"        // it left while the worker had the request
 	Stopping     Reason = "router_stopping"    // this router, while the worker had it
 )
+
+// Moves reports whether the request left a worker against which nothing is known.
+func (r Reason) Moves() bool { return r == Moved || r == Paused }

@@ -20,6 +20,7 @@ type Fault struct {
 	Retry   int // seconds for Retry-After; 0 = none
 	Cause   Cause
 	Dropped string // X-Warmpath-Dropped: why the router turned it away unserved; "" = there is no such field
+	Alone   bool   // another worker would not have served it
 }
 
 // HeaderDropped has the reason for which a valid request was refused, for programs. The text of an error is for
@@ -52,6 +53,7 @@ var (
 	FaultFenced = Fault{Status: 503, Kind: "service_unavailable", Code: "no_worker_for_key",
 		Message: "this API key has workers of its own (keys.workers), and none of them is among those of the model"}
 	FaultWeights = Fault{Status: 503, Kind: "service_unavailable", Code: "old_weights", Retry: 2, Cause: NoFreeWorker,
+		Alone: true,
 		Message: "no worker that may serve this request has weights of the version that it asks for (" + HeaderWeightsMin +
 			") or of a later one; try again shortly"}
 	FaultWeightsMin = Fault{Status: 400, Kind: "invalid_request_error", Code: "invalid_weights_min",

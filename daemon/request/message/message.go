@@ -10,7 +10,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/account"
 	"github.com/warmpath/warmpath/daemon/request/epoch"
 	"github.com/warmpath/warmpath/daemon/request/overflow"
-	"github.com/warmpath/warmpath/daemon/request/route"
+	"github.com/warmpath/warmpath/daemon/request/record"
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/daemon/transport/gate"
 	"github.com/warmpath/warmpath/daemon/transport/upstream"
@@ -99,7 +99,7 @@ func (in *Inbound) Client() string {
 
 // Seen is what became of a request: the record of its decision, and its end.
 type Seen struct {
-	route.Record
+	record.Record
 	Status   int32
 	Retries  int32
 	End      string       // how the answer ended, if not well

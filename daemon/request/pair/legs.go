@@ -95,8 +95,8 @@ func NamesOwn(k prompt.Kind, body []byte) bool {
 	return k == prompt.Tokens && bytes.Contains(body, []byte(keyParams))
 }
 
-// thinks reports whether a body of messages has a budget for thinking, with which vLLM (0.32) refuses an answer of one
-// token. The prompt is the same without it; that of an answer which is not to think is another one.
+// thinks reports whether a body of messages has a budget for thinking. vLLM (0.32) refuses such a budget with an answer
+// of one token. Without the budget the prompt is the same; with thinking switched off it would be another.
 func thinks(body []byte) bool {
 	var said struct {
 		Thinking struct {

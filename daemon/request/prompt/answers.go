@@ -144,13 +144,19 @@ func (a *answer) finishWith(finish string) (failed bool) {
 // that form is not known.
 func (a *answer) appendTo(c *Chain, w *writer, kind Kind) bool {
 	switch {
+	case c.open && c.n == 0: // the mark of the message's end is hashed
+		return false
 	case !kind.completes():
-		c.mark(markMessage)
-		c.Append([]byte("assistant"))
-		if len(a.text) > 0 {
-			c.mark(markText)
-			c.Append(a.text)
+		if c.open {
+			c.n, c.Bytes = c.n-1, c.Bytes-1
+		} else {
+			c.mark(markMessage)
+			c.Append([]byte("assistant"))
+			if len(a.text) > 0 {
+				c.mark(markText)
+			}
 		}
+		c.Append(a.text)
 		for i := range a.calls {
 			w.plainCall(c, a.calls[i].name, a.calls[i].arguments)
 		}

@@ -43,6 +43,7 @@ type Chain struct {
 	n     int    // bytes in tail
 	watch int    // 1 + the index of the block for Fine; 0 = none
 	fixed bool   // the answer does not come back behind this prompt (echo, continue_final_message, a body cut short)
+	open  bool   // fixed, but the answer comes back as the rest of the last message, before the mark of that one's end
 	tail  [BlockBytes]byte
 }
 
@@ -53,7 +54,7 @@ func (c *Chain) reset(seed uint64, domain byte) {
 	c.Media = false
 	c.Fine = Fine{}
 	c.n = 0
-	c.fixed = false
+	c.fixed, c.open = false, false
 	c.size = BlockBytes
 	if domain == domainTokens {
 		c.size = BlockTokens * tokenBytes

@@ -95,6 +95,11 @@ func (t *conversation) writeChat(w *writer, c *Chain, from, to int) {
 	}
 }
 
+// endsInText reports whether a message is the assistant's, and has a text and nothing behind it.
+func (t *conversation) endsInText(m *message) bool {
+	return string(t.role(m)) == "assistant" && len(Inside(m.content.of(t.body))) > 0 && len(m.toolCalls.of(t.body)) == 0
+}
+
 func (t *conversation) writeMessage(w *writer, c *Chain, m *message) {
 	c.mark(markMessage)
 	c.text(t.role(m))

@@ -63,6 +63,7 @@ func (r *Request) hashChat(seed uint64, from, to int) {
 	c := r.addChain(seed, domainChat)
 	r.w.tools(c, r.fields.raw(fieldTools))
 	r.talk.writeChat(&r.w, c, from, to)
+	c.open = r.open && to > from && r.talk.endsInText(&r.talk.messages[to-1])
 }
 
 // hashResponses writes a Responses input: instructions are a system message, a bare text is the user's.

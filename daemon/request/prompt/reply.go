@@ -236,7 +236,7 @@ func (r *Reply) spoil() {
 // to prompt i has the index [Request.FirstChoice](i). ExtendChoice returns false, and leaves the chain, if the answer
 // is not complete (see Finish) or it is not known how it comes back.
 func (r *Reply) ExtendChoice(c *Chain, index int) bool {
-	if c.fixed || r.t.state.end != endWhole || index >= len(r.t.answers.list) {
+	if c.fixed && !c.open || r.t.state.end != endWhole || index >= len(r.t.answers.list) {
 		return false
 	}
 	return r.t.answers.list[index].appendTo(c, &r.t.w, r.t.kind)

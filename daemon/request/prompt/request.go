@@ -34,6 +34,7 @@ type Request struct {
 	Watch            int     // 1 + the index of the block that Hash puts into each chain's Fine; 0 = none. Parse sets 0
 
 	fixed bool // of the chains: echo, continue_final_message, an item in progress, or a body that did not end well
+	open  bool // likewise: continue_final_message alone
 	*work      // nil before the first Parse, and after Trim
 }
 
@@ -71,7 +72,7 @@ func (p *Parser) Parse(kind Kind, body []byte) (*Request, error) {
 	whole := s.document(r.readField)
 	r.resolve()
 	if !whole {
-		r.fixed = true
+		r.fixed, r.open = true, false
 		return r, &SyntaxError{Offset: min(s.i, len(body))}
 	}
 	return r, nil
@@ -238,6 +239,7 @@ func (r *Request) resolve() {
 	logprobs := f.given(fieldLogprobs) || f.given(fieldTopLogprobs)
 	r.BypassesCache = f.given(fieldPromptLogprobs) || f.flag(fieldEcho) && logprobs
 	r.fixed = f.flag(fieldEcho) || f.flag(fieldContinue) || r.talk.unfinished
+	r.open = f.flag(fieldContinue) && !f.flag(fieldEcho)
 	if r.Kind == Invocations {
 		r.Kind = r.shownKind()
 	}

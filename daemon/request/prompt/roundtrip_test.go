@@ -220,6 +220,30 @@ func TestTokenRoundTrip(t *testing.T) {
 	}
 }
 
+// TestContinuedRoundTrip: a worker goes on with the last message, so that the next turn has both parts as one.
+func TestContinuedRoundTrip(t *testing.T) {
+	const talk = `{"continue_final_message":true,"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"%s"}]}`
+	refused := 0
+	for n := range 3 * BlockBytes {
+		begun, rest := strings.Repeat("a", n+1), strings.Repeat("b", 2*BlockBytes)
+		c := parse(t, Chat, fmt.Sprintf(talk, begun)).Chains[0]
+		r := NewReply(Chat, false, 0)
+		r.Body([]byte(`{"choices":[{"index":0,"message":{"content":"` + rest + `"},"finish_reason":"stop"}]}`))
+		r.Finish()
+		if before := c; !r.ExtendChoice(&c, 0) {
+			refused++
+			if !same(before, c) {
+				t.Errorf("%d bytes: a chain that is not extended has changed", n)
+			}
+		} else if want := parse(t, Chat, fmt.Sprintf(talk, begun+rest)).Chains[0]; !same(c, want) {
+			t.Errorf("%d bytes: the chain is not that of the whole message", n)
+		}
+	}
+	if refused != 3 {
+		t.Errorf("%d of %d are not extended; want those in which a block ends with the message", refused, 3*BlockBytes)
+	}
+}
+
 // What would come back in another form, or perhaps not at all, leaves the chain as it is.
 func TestExtendRefuses(t *testing.T) {
 	f := func(request, reply string) {
@@ -235,7 +259,8 @@ func TestExtendRefuses(t *testing.T) {
 	good := `{"choices":[{"index":0,"message":{"content":"a"},"finish_reason":"stop"}]}`
 	plain := `{"messages":[{"role":"user","content":"q"}]}`
 	f(`{"echo":true,"messages":[{"role":"user","content":"q"}]}`, good)
-	f(`{"continue_final_message":true,"messages":[{"role":"assistant","content":"q"}]}`, good)
+	f(`{"continue_final_message":true,"messages":[{"role":"user","content":"q"}]}`, good)
+	f(`{"continue_final_message":true,"echo":true,"messages":[{"role":"assistant","content":"q"}]}`, good)
 	f(plain, `{"choices":[{"index":0,"message":{"content":"a"},"finish_reason":"abort"}]}`)
 	f(plain, `{"choices":[{"index":0,"message":{"content":"a"},"finish_reason":null}]}`)
 	f(plain, `{"error":{"message":"x"}}`)

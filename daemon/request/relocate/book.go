@@ -1,6 +1,7 @@
 package relocate
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -26,6 +27,7 @@ type Request struct {
 	Session             session.Name // that the conversation is bound by; ID "" = none
 	Named               session.Name // that the client calls it by; ID "" = none
 	Known               abi.Talk     // what a strategy gets of it: the hashes, and the priority
+	Weights             uint64       // version of the weights that it keeps to; 0 = any
 
 	tokens int // of its prompt; Answered sets it
 }
@@ -90,6 +92,9 @@ type Book struct {
 	Tier     func() bool                // whether the workers share a tier; nil = they do not
 	Token    func(model string) float64 // bytes of a token's KV, 0 if they are not known; nil = they are not
 
+	// Fits reports whether a worker may have a conversation, by the version of its weights; nil = each may.
+	Fits func(r *Request, worker string, now time.Time) bool
+
 	// Rank sets the values of conversations, or returns false; nil = their value is the probability of a next turn.
 	Rank func([]abi.Talk) bool
 
@@ -148,12 +153,8 @@ func (b *Book) Answered(t *Turn, now time.Time) {
 	c, waits, tip := b.find(t.Hashes), false, t.Hashes[len(t.Hashes)-1]
 	switch {
 	case t.Moves:
-		switch {
-		case c == nil || c.Request != nil || c.tip != tip || c.Worker == t.Worker:
-		case c.stays == held:
-			b.arrive(c, t.Worker)
-		default: // this router has not seen yet that the old worker leaves
-			c.Worker = t.Worker
+		if c != nil && c.Request == nil && c.tip == tip && c.Worker != t.Worker {
+			b.put(c, t.Worker)
 		}
 		return
 	case c == nil:
@@ -294,6 +295,21 @@ func (b *Book) takes(worker string, now time.Time) bool {
 	return slices.Contains(b.Takers(now), worker)
 }
 
+// fits reports whether a worker may have the conversation of a request.
+func (b *Book) fits(r *Request, worker string, now time.Time) bool {
+	return b.Fits == nil || r.Weights == 0 || b.Fits(r, worker, now)
+}
+
+// suited returns the workers that take requests and may have one of these conversations.
+func (b *Book) suited(all []*Conversation, now time.Time) []string {
+	workers := b.Takers(now)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.DeleteFunc(workers, func(id string) bool {
+		return !slices.ContainsFunc(all, func(c *Conversation) bool { return c.Request == nil || b.fits(c.Request, id, now) })
+	})
+}
+
 // turnTime bounds how long a turn that has come is expected to be kept: after that its answer has failed.
 const turnTime = time.Minute
 
@@ -322,26 +338,42 @@ func (b *Book) Leave(worker string, now time.Time) []*Conversation {
 	return all
 }
 
-// Gain returns conversations of the other workers to move to one that has come, so that it has its share of them. It
-// holds them as Leave does. It returns none if the worker has half of its share.
-func (b *Book) Gain(worker string, now time.Time) (all []*Conversation) {
+// enough is the part of its share with which a worker that has come gets no more conversations: what it has goes up and
+// down.
+const enough = .8
+
+// Gain returns conversations of the other workers to move to one that has come, so that it has its share of them:
+// those that take the least time. It holds them as Leave does. Of coming, those that are held count as its own. It
+// returns none if the worker has enough, nor while conversations move away from a worker that leaves: they fill it too.
+func (b *Book) Gain(worker string, coming []*Conversation, now time.Time) (all []*Conversation) {
 	talks, workers := b.live(now), b.Takers(now)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	mean := 0.
-	for _, id := range workers {
-		mean += float64(talks[id]) / float64(len(workers))
+	for _, c := range coming {
+		if c.stays == held && c.GoesOn(now) >= probable {
+			talks[worker]++
+		}
 	}
-	if float64(talks[worker]) > mean/2 {
+	sum, n := 0, max(1, len(workers))
+	for _, id := range workers {
+		sum += talks[id]
+	}
+	least, share := sum/n, (2*sum+n)/(2*n) // rounded down, and to the nearest
+	if float64(talks[worker]) >= enough*float64(share) || !slices.Contains(workers, worker) {
 		return nil
 	}
 	for c := b.order.First; c != nil; c = c.order.Next {
-		if c.stays == free && slices.Contains(workers, c.Worker) {
+		takes := slices.Contains(workers, c.Worker)
+		if c.stays == held && !takes {
+			return nil
+		}
+		if c.stays == free && takes && b.fits(c.Request, worker, now) {
 			all = append(all, c)
 		}
 	}
-	all = slices.DeleteFunc(Order(all, func(c *Conversation) *Talk { return &c.Talk }, now), func(c *Conversation) bool {
-		if c.GoesOn(now) < probable || float64(talks[worker]+1) > mean || float64(talks[c.Worker]-1) < mean {
+	slices.SortStableFunc(all, shorter)
+	all = slices.DeleteFunc(all, func(c *Conversation) bool {
+		if c.GoesOn(now) < probable || talks[worker] >= share || talks[c.Worker] <= max(least, talks[worker]+1) {
 			return true
 		}
 		talks[worker]++
@@ -354,13 +386,16 @@ func (b *Book) Gain(worker string, now time.Time) (all []*Conversation) {
 	return all
 }
 
-// live returns how many conversations that probably go on each worker has.
+// shorter compares two conversations by how long it takes to move them.
+func shorter(a, b *Conversation) int { return cmp.Compare(a.Tokens, b.Tokens) }
+
+// live returns how many conversations that probably go on each worker has, without those that are to move away.
 func (b *Book) live(now time.Time) map[string]int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	talks := map[string]int{}
 	for c := b.order.First; c != nil; c = c.order.Next {
-		if c.GoesOn(now) >= probable {
+		if c.stays != held && c.GoesOn(now) >= probable {
 			talks[c.Worker]++
 		}
 	}
@@ -387,8 +422,10 @@ func (b *Book) Moved(c *Conversation, r *Request, to string, way Way) bool {
 	if c.stays == held && c.Request != r && to != "" {
 		return false
 	}
-	here := c.stays == held && c.Request == r // else its next turn has gone elsewhere
-	b.hold(c, free)
+	here := c.stays == held && c.Request == r // else its next turn or the rest of its answer has gone elsewhere
+	if c.stays == held {
+		b.hold(c, free)
+	}
 	if to == "" {
 		b.counts.Failed++
 		return true
@@ -412,6 +449,27 @@ func (b *Book) arrive(c *Conversation, worker string) {
 	c.Worker = worker
 	b.hold(c, arrived)
 	b.arrivals = append(b.arrivals, c)
+}
+
+// put records that another worker has a conversation now. If it was held, the next turn goes there. The caller holds
+// b.mu.
+func (b *Book) put(c *Conversation, worker string) {
+	c.moved = false
+	if c.stays == free { // also if this router has not seen yet that the old worker leaves
+		c.Worker = worker
+		return
+	}
+	b.arrive(c, worker)
+}
+
+// GoesOn records that another worker goes on with the answer to the last prompt of a conversation, which begins with
+// these hashes. So it has more of it than any to which the prompt has been moved, or is just being moved.
+func (b *Book) GoesOn(hashes []uint64, worker string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c := b.find(hashes); c != nil {
+		b.put(c, worker)
+	}
 }
 
 // Release lets the next turns of conversations that have not been moved go to any worker.

@@ -186,3 +186,36 @@ func TestBookBeside(t *testing.T) {
 		t.Errorf("%d held, %+v", b.holds.Load(), c)
 	}
 }
+
+// TestGoesOnElsewhere: a worker goes on with the answer to the last prompt of a conversation. The next turn goes there,
+// whether the prompt has moved to another one, is being moved, or has not yet.
+func TestGoesOnElsewhere(t *testing.T) {
+	for _, when := range []string{"before", "during", "after"} {
+		now := time.Unix(1000, 0)
+		b := newBook(1 << 20)
+		b.Answered(&Turn{Worker: "a", Hashes: grow(1, 2), Tokens: 500, Request: &Request{Body: make([]byte, 50)}}, now)
+		p := b.Plan("a", now, now.Add(time.Minute))
+		goesOn := func(at string) {
+			if at == when {
+				b.GoesOn(grow(1, 3), "c")
+			}
+		}
+		goesOn("before")
+		m, _ := p.Next(now)
+		if (m == nil) != (when == "before") {
+			t.Fatalf("%s: the move is %v", when, m)
+		}
+		goesOn("during")
+		if m != nil {
+			p.Moved(m, "b", 0, now, now)
+		}
+		goesOn("after")
+		if at := b.Home(grow(1, 4), now); at != "c" {
+			t.Errorf("%s the move: the next turn goes to %q", when, at)
+		}
+		b.Answered(&Turn{Worker: "c", Hashes: grow(1, 4), Request: &Request{}}, now)
+		if c := b.Counts(); c.Used != 0 {
+			t.Errorf("%s the move: it counts as used", when)
+		}
+	}
+}

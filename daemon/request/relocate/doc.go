@@ -7,8 +7,9 @@
 // no names: a prompt that continues the last prompt of a conversation belongs to that conversation.
 //
 // When a worker is about to leave, [Book.Plan] returns the moves of its conversations to the others; when one has come,
-// [Book.Join] returns moves to it. The caller sends each conversation's last prompt to the other worker with an answer
-// of one token. So that worker holds it. Until then [Book.Home] has the next turn go where its cache is.
+// [Book.Join] returns moves to it, for a minute and the shortest prompts first, as it is to have its share soon. The
+// caller sends each conversation's last prompt to the other worker with an answer of one token. So that worker holds
+// it. Until then [Book.Home] has the next turn go where its cache is.
 //
 // Where the workers share a tier of KV, the new worker loads the prompt from there: see [Way].
 //

@@ -14,6 +14,11 @@ const (
 	// for half of it on average. Engines compute a prompt of 10,000 tokens in one step, and others wait for that.
 	pieceTime = 250 * time.Millisecond
 
+	// alone is how many times pieceTime is added to a piece for a worker that has come and has no conversations: few
+	// clients wait there. The addition falls to 0 as the worker gets the mean number of conversations. Moves away from
+	// a worker that leaves add pieceTime once.
+	alone = 3
+
 	// leastPiece bounds the pieces from below, in tokens: each costs a step of the engine beside its own tokens.
 	leastPiece = 256
 
@@ -31,7 +36,7 @@ const (
 	// calm bounds how long a piece waits for a moment in which no client waits for a first byte at its worker. The engine
 	// would compute both prompts in one step. What moves later has its next turn there less often: with 2 s a fifth of the
 	// tokens are moved in vain.
-	calm = 500 * time.Millisecond
+	calm = time.Second
 
 	// again is how soon a plan is asked again that waits for something.
 	again = 50 * time.Millisecond
@@ -42,11 +47,11 @@ const (
 type Plan struct {
 	book        *Book
 	from, until time.Time
-	all         []*Conversation // that are held
-	own         int             // of all, that no other router moves, when it began
-	only        string          // the worker that all move to; "" = to any but theirs
+	only        string // the worker that all move to; "" = to any but theirs
 
 	mu      sync.Mutex                // guards all below
+	all     []*Conversation           // that are held, or were
+	own     int                       // of all, that no other router moves, when they were held
 	left    []*Conversation           // of all, that no target has begun
 	values  map[*Conversation]float64 // that the strategy gives their moves; nil = it gives none
 	targets []*target                 // to each worker, the one with the fewest conversations first
@@ -88,6 +93,7 @@ type Move struct {
 
 	talk   *Conversation
 	done   int  // tokens of the pieces before
+	had    bool // the worker that has come had the last of them cached
 	uncut  bool // a piece has failed: the rest is sent at once
 	target *target
 }
@@ -101,16 +107,23 @@ func (b *Book) Plan(worker string, now, until time.Time) *Plan {
 	return b.plan(b.Leave(worker, now), now, until)
 }
 
-// Join is Plan for the moves to a worker that has come, nil if there are none.
-func (b *Book) Join(worker string, now, until time.Time) *Plan {
-	all := b.Gain(worker, now)
+// JoinTime is for how long conversations move to a worker that has come.
+const JoinTime = time.Minute
+
+// Join is Plan for the moves to a worker that has come, nil if there are none now. For JoinTime the plan has
+// more of them while the worker has not enough: most conversations are silent now, or have not begun.
+func (b *Book) Join(worker string, now time.Time) *Plan {
+	all := b.Gain(worker, nil, now)
 	if len(all) == 0 {
 		return nil
 	}
-	p := b.plan(all, now, until)
+	p := b.plan(all, now, now.Add(JoinTime))
 	p.only = worker
 	return p
 }
+
+// Joins reports whether the moves are to a worker that has come.
+func (p *Plan) Joins() bool { return p.only != "" }
 
 func (b *Book) plan(all []*Conversation, now, until time.Time) *Plan {
 	p := &Plan{book: b, all: all, left: slices.Clone(all), pace: startPace, from: now, until: until}
@@ -133,11 +146,15 @@ func (p *Plan) order(now time.Time) {
 		return
 	}
 	p.ordered = now
+	if p.Joins() && p.said.Failed <= p.said.Moved { // else the worker does not take them
+		more := p.book.Gain(p.only, p.all, now)
+		p.all, p.left, p.own = append(p.all, more...), append(p.left, more...), p.own+len(more)
+	}
 	p.rank(now)
 	for _, l := range p.targets {
 		l.gone = true
 	}
-	talks, workers := p.book.live(now), p.book.Takers(now)
+	talks, workers := p.book.live(now), p.book.suited(p.all, now)
 	p.mean = 0
 	for _, id := range workers {
 		i := slices.IndexFunc(p.targets, func(l *target) bool { return l.to == id })
@@ -171,7 +188,7 @@ func (p *Plan) Next(now time.Time) (m *Move, wait time.Duration) {
 			continue
 		}
 		if l.move.talk == nil && !l.gone && float64(l.talks) <= most && !l.free.After(now) {
-			l.move = Move{talk: p.take(now), To: l.to, target: l, Way: p.via()}
+			l.move = Move{talk: p.take(l.to, now), To: l.to, target: l, Way: p.via()}
 		}
 		if l.move.talk == nil || l.free.After(now) {
 			continue
@@ -187,7 +204,7 @@ func (p *Plan) Next(now time.Time) (m *Move, wait time.Duration) {
 			continue
 		}
 		l.busy = true
-		l.move.Tokens = l.move.done + max(leastPiece, int(p.pace*pieceTime.Seconds()))
+		l.move.Tokens = l.move.done + p.piece(l)
 		all := l.move.Request.tokens
 		l.move.Whole = l.move.uncut || l.move.Way != Compute || l.move.Tokens+leastPiece > all
 		if l.move.Whole {
@@ -199,16 +216,41 @@ func (p *Plan) Next(now time.Time) (m *Move, wait time.Duration) {
 		}
 		return &piece, 0
 	}
-	if len(p.left) > 0 || slices.ContainsFunc(p.targets, func(l *target) bool { return l.move.talk != nil }) {
+	if p.moves() || p.Joins() && now.Before(p.until) {
 		wait = again // for a turn of one that is silent, or a worker
 	}
 	return nil, wait
 }
 
+// moves reports whether conversations move, or are to. The caller holds p.mu.
+func (p *Plan) moves() bool {
+	return len(p.left) > 0 || slices.ContainsFunc(p.targets, func(l *target) bool { return l.move.talk != nil })
+}
+
+// Idle reports whether the moves are to a worker that has come, which has enough now.
+func (p *Plan) Idle() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.Joins() && !p.moves()
+}
+
+// piece returns how many tokens the next piece for a worker has more than the one before.
+func (p *Plan) piece(l *target) int {
+	longer := max(0, 1-float64(l.talks)/max(1, p.mean))
+	if p.Joins() {
+		longer *= alone
+	}
+	n := max(leastPiece, int(p.pace*pieceTime.Seconds()*(1+longer)))
+	if l.move.had {
+		return 2 * n
+	}
+	return n
+}
+
 // maxRanked bounds the conversations that a strategy ranks at a time.
 const maxRanked = 1024
 
-// rank has the strategy value the moves of the conversations that are left, those first that most probably go on.
+// rank has the strategy rank the moves that are left. It offers the conversations that most probably go on first.
 func (p *Plan) rank(now time.Time) {
 	p.values = nil
 	if p.book.Rank == nil || len(p.left) == 0 {
@@ -251,15 +293,18 @@ func (t *Talk) worth(now time.Time) float64 {
 	return 0
 }
 
-// take returns the conversation to begin with now, nil if there is none.
-func (p *Plan) take(now time.Time) *Conversation {
+// take returns the conversation to begin with now at a worker, nil if there is none.
+func (p *Plan) take(to string, now time.Time) *Conversation {
 	p.book.mu.Lock()
 	defer p.book.mu.Unlock()
 	p.left = slices.DeleteFunc(p.left, func(c *Conversation) bool { return c.stays != held })
 	p.left = Order(p.left, func(c *Conversation) *Talk { return &c.Talk }, now)
+	if p.Joins() {
+		slices.SortStableFunc(p.left, shorter)
+	}
 	slices.SortStableFunc(p.left, func(a, b *Conversation) int { return cmp.Compare(p.values[b], p.values[a]) })
 	i := slices.IndexFunc(p.left, func(c *Conversation) bool {
-		return c.Request != nil && p.worth(c, now) > 0 && !c.turning(now)
+		return c.Request != nil && p.worth(c, now) > 0 && !c.turning(now) && p.book.fits(c.Request, to, now)
 	})
 	if i < 0 {
 		return nil
@@ -274,7 +319,11 @@ func (p *Plan) take(now time.Time) *Conversation {
 func (p *Plan) rest() float64 { return float64((1+rest)*max(1, p.book.Routers.Load()) - 1) }
 
 // All returns how many conversations the plan is to move.
-func (p *Plan) All() int { return p.own }
+func (p *Plan) All() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.own
+}
 
 // Moved records that a worker holds a piece, of which it had so many tokens cached; to = "": nobody has computed it. It
 // reports whether the conversation has moved.
@@ -292,8 +341,7 @@ func (p *Plan) Moved(m *Move, to string, cached int, began, now time.Time) bool 
 	if p.only != "" && to != p.only {
 		to = ""
 	}
-	// A first piece may have been cached.
-	if n := m.Tokens - m.done; to != "" && m.done > 0 && n >= leastPiece && took > 0 {
+	if n := m.Tokens - max(m.done, cached); to != "" && m.done > 0 && n >= leastPiece && took > 0 {
 		p.pace += (float64(n)/took.Seconds() - p.pace) / 4
 	}
 	way := p.judge(m, cached)
@@ -302,6 +350,7 @@ func (p *Plan) Moved(m *Move, to string, cached int, began, now time.Time) bool 
 	case !m.Whole && to == "":
 		l.move.uncut = true
 	case !m.Whole:
+		l.move.had = p.Joins() && float64(cached-m.done) >= loaded*float64(m.Tokens-m.done)
 		l.move.done, l.move.To = m.Tokens, to // another one, if that took no request of its kind
 	default:
 		l.move.talk = nil

@@ -2,6 +2,7 @@ package relocate
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,7 +47,7 @@ func there(m *Move) string { return m.To }
 // before.
 func TestPieces(t *testing.T) {
 	b := newBook(1 << 20)
-	b.talks(5000, "abbcccc")
+	b.talks(5000, "abbcc")
 	b.Takers = up("b", "c")
 	p := b.Plan("a", at, at.Add(time.Hour))
 	sent := steps(p, time.Minute, there)
@@ -63,7 +64,33 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// TestCalm: a piece waits while a client waits for its first byte at the worker, and half a second at most.
+// TestPiecesForAWorkerThatComes: a worker without conversations gets pieces twice as long, if it has come four times as
+// long, and twice as long again where it had the last one cached.
+func TestPiecesForAWorkerThatComes(t *testing.T) {
+	b := newBook(1 << 20)
+	b.talks(30_000, "aa")
+	b.Takers = up("a", "new")
+	p, now, before := b.Join("new", at), at, 0
+	for i, want := range []int{startPace, 2 * startPace, 2 * startPace, startPace} {
+		m, _ := p.Next(now)
+		if m == nil || m.Tokens-before != want {
+			t.Fatalf("piece %d: %+v; want %d tokens more than %d", i, m, want, before)
+		}
+		cached, ends := min(m.Tokens, 3*startPace), now.Add(time.Millisecond)
+		if n := m.Tokens - max(m.done, cached); n > 0 {
+			ends = now.Add(time.Duration(n) * time.Second / startPace)
+		}
+		p.Moved(m, "new", cached, now, ends)
+		before, now = m.Tokens, ends.Add(5*time.Second)
+	}
+	p.End()
+	b.Takers = up("b")
+	if m, _ := b.Plan("a", at, at.Add(time.Hour)).Next(at); m.Tokens != startPace/2 {
+		t.Errorf("a piece from a worker that leaves has %d tokens", m.Tokens)
+	}
+}
+
+// TestCalm: a piece waits while a client waits for its first byte at the worker, and for a second at most.
 func TestCalm(t *testing.T) {
 	b := newBook(1 << 20)
 	b.talks(5000, "a")
@@ -76,18 +103,18 @@ func TestCalm(t *testing.T) {
 		return m
 	}
 	m := next(0)
-	if late := next(400 * time.Millisecond); m != nil || late != nil {
+	if late := next(900 * time.Millisecond); m != nil || late != nil {
 		t.Fatalf("sent while a client waits: %+v, %+v", m, late)
 	}
-	if m = next(500 * time.Millisecond); m == nil {
+	if m = next(time.Second); m == nil {
 		t.Fatal("the worker is never calm, and gets nothing")
 	}
-	p.Moved(m, "b", 0, at.Add(500*time.Millisecond), at.Add(600*time.Millisecond))
-	if next(time.Second) != nil {
+	p.Moved(m, "b", 0, at.Add(time.Second), at.Add(1100*time.Millisecond))
+	if next(1500*time.Millisecond) != nil {
 		t.Error("the second piece does not wait")
 	}
 	waits = false
-	if next(time.Second) == nil {
+	if next(1500*time.Millisecond) == nil {
 		t.Error("a piece waits although no client does")
 	}
 }
@@ -153,7 +180,7 @@ func TestTurnDuringMove(t *testing.T) {
 // TestTargetDrains: a worker that drains during a move gets no further piece, and another one gets the conversation.
 func TestTargetDrains(t *testing.T) {
 	b := newBook(1 << 20)
-	b.talks(3000, "a")
+	b.talks(9000, "a")
 	b.Takers = up("b")
 	p := b.Plan("a", at, at.Add(time.Hour))
 	to := ""
@@ -187,12 +214,12 @@ func TestJoin(t *testing.T) {
 	b := newBook(8 << 20)
 	b.talks(1000, "aaaaaabbbbbbbb")
 	b.Takers = up("a", "b", "new")
-	p := b.Join("new", at, at.Add(time.Minute))
+	p := b.Join("new", at)
 	sent := steps(p, time.Minute, there)
-	if talks := b.live(at); talks["new"] != 4 || talks["a"] < 4 || talks["b"] < 4 {
+	if talks := b.live(at); talks["new"] != 5 || talks["a"] < 4 || talks["b"] < 4 {
 		t.Errorf("the workers have %v", talks)
 	}
-	if said := p.End(); said.Moved != 4 || b.holds.Load() != 4 {
+	if said := p.End(); said.Moved != 5 || b.holds.Load() != 5 {
 		t.Errorf("%+v, %d held", said, b.holds.Load())
 	}
 	for _, m := range sent { // also after the end
@@ -204,19 +231,98 @@ func TestJoin(t *testing.T) {
 	if b.holds.Load() != 0 {
 		t.Errorf("%d are held after their next turns", b.holds.Load())
 	}
-	if b.Join("new", at, at.Add(time.Minute)) != nil {
+	if b.Join("new", at) != nil {
 		t.Error("it gets more than its share")
 	}
 }
 
-// TestJoinElsewhere: the worker that has come does not take the prompts, as it has other models.
+// TestJoinShare: a worker that has come gets its share where the others have hardly more than theirs each, and none if
+// that would only swap who has fewer.
+func TestJoinShare(t *testing.T) {
+	for workers, want := range map[string]int{"aabbcc": 1, "aaabbbccc": 2, "aaaaaabbbbbcccccnnnn": 0, "abc": 0} {
+		b := newBook(8 << 20)
+		b.talks(100, workers)
+		b.Takers = up("a", "b", "c", "n")
+		got := 0
+		if p := b.Join("n", at); p != nil {
+			steps(p, time.Minute, there)
+			got = p.End().Moved
+		}
+		if got != want {
+			t.Errorf("%s: %d move; want %d", workers, got, want)
+		}
+	}
+}
+
+// TestJoinShortFirst: a worker that has come gets its share soon, as the shortest prompts move, and those first.
+func TestJoinShortFirst(t *testing.T) {
+	b := newBook(8 << 20)
+	for _, tokens := range []int{900, 300, 700, 500} {
+		b.Answered(&Turn{Worker: "a", Hashes: grow(tokens, 1), Tokens: tokens, Request: &Request{}}, at.Add(time.Duration(tokens-1000)))
+	}
+	b.Takers = up("a", "new")
+	got := []int{}
+	for _, m := range steps(b.Join("new", at), time.Second, there) {
+		got = append(got, m.Tokens)
+	}
+	if !slices.Equal(got, []int{300, 500}) {
+		t.Errorf("prompts of %v tokens move", got)
+	}
+}
+
+// TestJoinLater: a worker that has come gets its share of the conversations that were silent at that instant too, when
+// they go on, and for a minute. While another one leaves, its conversations fill the worker that has come.
+func TestJoinLater(t *testing.T) {
+	b := newBook(8 << 20)
+	b.talks(100, "aaaa")
+	b.Takers = up("a", "new")
+	p := b.Join("new", at)
+	if p.Idle() {
+		t.Error("the plan is idle at its begin")
+	}
+	if steps(p, time.Second, there); b.live(at)["new"] != 2 || !p.Idle() {
+		t.Fatalf("the workers have %v", b.live(at))
+	}
+	turn := func(id, turns int, now time.Time) {
+		b.Answered(&Turn{Worker: "a", Hashes: grow(id, turns), Tokens: 100, Request: &Request{}}, now)
+	}
+	seconds := func(from, to time.Duration) (moved int) {
+		before := b.Counts().Moved
+		for now := at.Add(from); now.Before(at.Add(to)); now = now.Add(again) {
+			if m, _ := p.Next(now); m != nil {
+				p.Moved(m, m.To, 0, now, now)
+			}
+		}
+		return b.Counts().Moved - before
+	}
+	for id := range 4 {
+		turn(10+id, 1, at.Add(20*time.Second))
+	}
+	b.Answered(&Turn{Worker: "gone", Hashes: grow(20, 1), Tokens: 100, Request: &Request{}}, at.Add(20*time.Second))
+	leaves := b.Plan("gone", at.Add(20*time.Second), at.Add(time.Hour))
+	if n := seconds(20*time.Second, 25*time.Second); n != 0 {
+		t.Errorf("%d move from other workers while one leaves", n)
+	}
+	leaves.End()
+	if n := seconds(25*time.Second, 30*time.Second); n != 2 {
+		t.Errorf("%d of four that have begun lately move; want two", n)
+	}
+	if _, wait := p.Next(at.Add(30 * time.Second)); wait == 0 {
+		t.Error("the plan ends while conversations may begin")
+	}
+	if m, wait := p.Next(at.Add(JoinTime)); m != nil || wait != 0 {
+		t.Errorf("after a minute the plan goes on: %v, %v", m, wait)
+	}
+}
+
+// TestJoinElsewhere: the worker that has come does not take the prompts, as it has other models. It is not asked anew.
 func TestJoinElsewhere(t *testing.T) {
 	b := newBook(8 << 20)
 	b.talks(1000, "aaaabbbb")
 	b.Takers = up("a", "b", "new")
-	p := b.Join("new", at, at.Add(time.Minute))
-	steps(p, 5*time.Second, func(*Move) string { return "a" })
-	if said := p.End(); said.Moved != 0 || said.Failed == 0 || b.live(at)["b"] != 4 {
+	p := b.Join("new", at)
+	steps(p, 12*time.Second, func(*Move) string { return "a" })
+	if said := p.End(); said.Moved != 0 || said.Failed != 3 || b.live(at)["b"] != 4 {
 		t.Errorf("%+v, %v", said, b.live(at))
 	}
 }

@@ -136,6 +136,9 @@ func (b *Book) take(t *Turn, w *Wish, now time.Time) string {
 	if w.To != "" && !b.takes(w.To, now) {
 		return ": not done, the worker takes no requests now"
 	}
+	if w.To != "" && !b.fits(c.Request, w.To, now) {
+		return ": not done, the conversation keeps to other weights than the worker's"
+	}
 	b.tasks = slices.DeleteFunc(b.tasks, b.isOver)
 	theirs := 0
 	for _, other := range b.tasks {
@@ -203,13 +206,13 @@ func (b *Book) Due(now time.Time) (t *Task, m *Move, soon bool) {
 	return nil, nil, soon
 }
 
-// piece returns the next piece of a task, nil if it has none now. If the worker of a Prefetch or Copy drains, sleeps or
-// has left since the wish, the task has failed. The caller holds b.mu.
+// piece returns the next piece of a task, nil if it has none now. If the worker of a Prefetch or Copy drains, sleeps,
+// has left or got other weights since the wish, the task has failed. The caller holds b.mu.
 func (b *Book) piece(t *Task, now time.Time) *Move {
 	if t.what == Keep {
 		t.to = t.of.Worker // a hand-over may have moved it
 	}
-	switch takes := b.takes(t.to, now); {
+	switch takes := b.takes(t.to, now) && b.fits(t.request, t.to, now); {
 	case !takes && t.what == Keep: // a hand-over may move it
 		t.at = now.Add(refresh)
 		return nil

@@ -174,14 +174,21 @@ func (c *Choice) need() int { return max(needOf(c.prompt, &c.size, len(c.ask.IDs
 // keepWeights keeps the request of a conversation to the workers with the weights of its turn before, while one of them
 // may get it and the pool asks for that. A session that is bound to its worker stays there.
 func (c *Choice) keepWeights() {
-	if !c.pool.one.Load() || c.talk.none() || c.stay.worker() != "" {
+	if c.stay.worker() != "" {
 		return
 	}
-	known, _ := c.pool.book.Look(c.talk.key, c.talk.of)
-	v := worker.Weights(known.Weights)
-	if v != 0 && c.pool.Workers.HasWeights(v, c.fence, c.prompt.Model, c.at) {
+	if v := Keeps(c); v != 0 && c.pool.Workers.HasWeights(v, c.fence, c.prompt.Model, c.at) {
 		c.ask.Fence = append(slices.Clip(c.fence), v.Only())
 	}
+}
+
+// Keeps returns the version of the weights that the conversation named by a request keeps to, 0 = any.
+func Keeps(c *Choice) worker.Weights {
+	if !c.pool.one.Load() || c.talk.none() || c.talk.unnamed() {
+		return 0
+	}
+	known, _ := c.pool.book.Look(c.talk.key, c.talk.of)
+	return worker.Weights(known.Weights)
 }
 
 // query describes the request to the fleet.
@@ -205,9 +212,13 @@ func (c *Choice) query() worker.Query {
 func (c *Choice) narrow(q *worker.Query) {
 	p, f := c.pool, &c.fleet
 	q.Few = c.strategy != nil && c.strategy.Wants(abi.WantCandidates) && !p.wide.Load() && !c.stay.silent &&
-		!c.ask.Shared && !c.wide && c.only == nil && p.Workers.IsLarge() && !c.hasMoreHolders()
+		!c.ask.Shared && !c.wide && c.only == nil && p.Workers.IsLarge() && !c.hasMoreHolders() &&
+		!(c.stay.free() && c.strategy.Wants(abi.WantSessions))
 	if !q.Few {
 		return
+	}
+	if !c.strategy.Wants(abi.WantCost) {
+		q.Turn = 1 + c.ask.Turn
 	}
 	q.Near = c.talk.near(c.pool, &c.ask)
 	if first := c.ask.first(); first != "" {
@@ -331,6 +342,7 @@ func (c *Choice) fillFrame() (ok bool) {
 		frame.Prefixes = &c.fleet.known
 	}
 	c.fleet.dropBacklogged(c.pool.Workers.MaxWait(), c.stay.worker())
+	frame.Header.Next = uint32(1 + slices.Index(c.fleet.workers, c.fleet.count.Next))
 	frame.Header.Bound = int32(c.fleet.row(cmp.Or(c.stay.worker(), c.ask.first(), c.leaving)))
 	c.talk.describe(c.pool, &c.ask, &c.fleet)
 	if shares { // what a session's further turns will wait there does not count: the group is to have one prefill
@@ -531,5 +543,5 @@ func (c *Choice) MayWiden(at time.Time) bool {
 // Pinned reports whether no worker but the first may ever get the request.
 func (c *Choice) Pinned() bool { return c.order.pinned }
 
-// Tried returns the workers that Next returned and that Send has not found to take nothing, in their order.
+// Tried returns the workers that Next has returned, in their order, without those that Send found to take nothing.
 func (c *Choice) Tried() []*worker.Worker { return c.order.tried }

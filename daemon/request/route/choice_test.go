@@ -7,6 +7,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
+	"github.com/warmpath/warmpath/daemon/request/record"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
@@ -65,7 +66,7 @@ func TestRejected(t *testing.T) {
 		wait.Seconds() != 90 {
 		t.Errorf("%v: %d, %q, %v", v, status, text, wait)
 	}
-	if !new(Record).Explain(c) {
+	if !c.Explain(new(record.Record)) {
 		t.Error("a rejection is not explained")
 	}
 	c = s.chosen(s.ask(decline, Claim{}))
@@ -194,8 +195,8 @@ func TestAChoiceIsUsedAgain(t *testing.T) {
 	if v := s.Choose(c, &second); v != Chosen {
 		t.Fatal(v)
 	}
-	var r Record
-	if r.Explain(c); r.Believed != 0 || r.PromptTokens != 0 || c.space != nil || c.Left() != 3 || len(c.Tried()) != 0 ||
+	var r record.Record
+	if c.Explain(&r); r.Believed != 0 || r.PromptTokens != 0 || c.space != nil || c.Left() != 3 || len(c.Tried()) != 0 ||
 		!c.MayWiden(s.now) {
 		t.Errorf("%+v, %d left, tried %v, second look %v", r, c.Left(), c.Tried(), c.MayWiden(s.now))
 	}
@@ -235,8 +236,8 @@ func TestAStrategyThatTraps(t *testing.T) {
 	h, _ := shared()
 	s := sceneBy(t, "a:busy b", worker.Config{}, load(h, "traps", obedient))
 	c := s.chosen(s.ask(trap, Claim{}))
-	var r Record
-	if r.Explain(c); orderOf(c) != "b a" || r.Reason != "fallback: trap" || r.Fallback != "trap" || r.Strategy != "traps" {
+	var r record.Record
+	if c.Explain(&r); orderOf(c) != "b a" || r.Reason != "fallback: trap" || r.Fallback != "trap" || r.Strategy != "traps" {
 		t.Errorf("%q, %+v", orderOf(c), r)
 	}
 }

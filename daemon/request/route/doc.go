@@ -18,8 +18,8 @@
 //  6. [Choice.Answered] confirms the session's binding or takes it back. [Trip.End] enters the answer's text in the
 //     index, corrects the estimates by the engine's own counts, and takes the request off the worker's count.
 //
-// A [Record] describes all of this as plain values. Headers, logs and pages read it and nothing else. [Record.Note]
-// runs for every request; [Record.Explain] adds the candidates.
+// A record.Record describes all of this as plain values. Headers, logs and pages read it and nothing else.
+// [Choice.Note] runs for every request; [Choice.Explain] adds the candidates.
 //
 // # Reports or history
 //

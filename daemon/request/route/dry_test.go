@@ -9,6 +9,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/record"
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
@@ -81,10 +82,10 @@ func TestADryRunChangesNothing(t *testing.T) {
 }
 
 // explained is a decision's record without the times of the call.
-func explained(c *Choice, v Verdict) Record {
-	var r Record
+func explained(c *Choice, v Verdict) record.Record {
+	var r record.Record
 	if v == Chosen || v == Rejected {
-		r.Explain(c)
+		c.Explain(&r)
 	}
 	r.PickTime, r.Fuel = 0, 0
 	if len(r.Frame) > 0 {

@@ -6,14 +6,15 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/record"
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk/abi"
 	"github.com/warmpath/warmpath/sdk/score"
 )
 
-// Note writes into r the parts of a decision that are cheap to get. It allocates nothing but the names of the session.
-func (r *Record) Note(c *Choice) {
+// Note writes into r the parts of the decision that are cheap to get. It allocates nothing but the session's names.
+func (c *Choice) Note(r *record.Record) {
 	h := &c.fleet.frame.Header
 	r.Strategy, r.Fallback = c.strategy.Name(), c.result.Fallback
 	r.Endpoint = c.prompt.Kind.String()
@@ -33,7 +34,7 @@ func (r *Record) Note(c *Choice) {
 	r.Session = c.SessionKind()
 	r.Aside = nil
 	if c.pair != nil || len(c.said) > 0 {
-		r.Aside = &Aside{Filters: c.said}
+		r.Aside = &record.Aside{Filters: c.said}
 	}
 	if c.pair != nil {
 		r.Pair = c.pair.ID()
@@ -43,28 +44,28 @@ func (r *Record) Note(c *Choice) {
 	case !c.talk.unnamed():
 		r.Named = named(&c.ask.Claim, h.Turn)
 	case h.Turn > 1:
-		r.Named = &Named{Identity: c.talk.fingerprint(), NamedBy: c.talk.of.By, Turn: int(h.Turn)}
+		r.Named = &record.Named{Identity: c.talk.fingerprint(), NamedBy: c.talk.of.By, Turn: int(h.Turn)}
 	}
 	r.Tokens = h.Flags&abi.HeaderTokens != 0
 }
 
 // named returns the session that a request names, under the names that pages and logs have for sessions.
-func named(c *Claim, turn uint32) *Named {
-	n := &Named{Identity: session.Fingerprint(c.conversation()), NamedBy: c.By, Turn: int(turn)}
+func named(c *Claim, turn uint32) *record.Named {
+	n := &record.Named{Identity: session.Fingerprint(c.conversation()), NamedBy: c.By, Turn: int(turn)}
 	if c.Parent != "" {
 		n.Parent = session.Fingerprint(session.Name{Tenant: c.Key.Tenant, ID: c.Parent})
 	}
 	return n
 }
 
-// Explain writes all of a decision into r: the module, the reason in words and the candidates. It uses the memory of r
-// again. It returns false after the choice was released.
-func (r *Record) Explain(c *Choice) bool {
+// Explain writes all of the decision into r: the module, the reason in words and the candidates. It uses the memory of
+// r again. It returns false after the choice was released.
+func (c *Choice) Explain(r *record.Record) bool {
 	if c.decision == nil {
 		return false
 	}
-	r.Note(c)
-	r.listed = r.listed[:0]
+	c.Note(r)
+	r.Relist()
 	r.Module = c.strategy.SHA256()
 	r.Reason = c.Reason()
 	l := listing{order: &c.order, fleet: &c.fleet, model: c.prompt.Model, need: c.need(), only: c.only,
@@ -95,11 +96,11 @@ func (c *Choice) others(into []worker.Stats, limit int) []worker.Stats {
 const maxOfferedHeader = 256
 
 // offered returns what a strategy that may see header fields of these names can ask for beside its frame.
-func offered(f *host.Frame, names []string) *Offered {
+func offered(f *host.Frame, names []string) *record.Offered {
 	if len(f.Labels)+len(names) == 0 {
 		return nil
 	}
-	a := &Offered{Labels: f.Labels}
+	a := &record.Offered{Labels: f.Labels}
 	for _, name := range names {
 		var there *string
 		if f.Headers != nil {
@@ -142,12 +143,12 @@ type listing struct {
 	model string
 	need  int // see Choice.need
 	only  *worker.Allowed
-	all   []Candidate
+	all   []record.Candidate
 }
 
 // list returns the candidates: those of the order, then the skipped ones. others are the skipped workers that have no
 // row. more counts those of the order that are not listed.
-func (l *listing) list(others []worker.Stats) (all []Candidate, more int) {
+func (l *listing) list(others []worker.Stats) (all []record.Candidate, more int) {
 	rows := l.fleet.frame.Rows
 	l.all = slices.Grow(l.all, min(maxCandidates, len(rows)+len(others)))
 	scale := score.NewScale(&l.fleet.frame.Header, rows)
@@ -167,7 +168,7 @@ func (l *listing) list(others []worker.Stats) (all []Candidate, more int) {
 	return l.all, max(0, len(l.order.rows)-len(l.all))
 }
 
-func (l *listing) add(c Candidate) {
+func (l *listing) add(c record.Candidate) {
 	if len(l.all) < maxCandidates {
 		l.all = append(l.all, c)
 	}

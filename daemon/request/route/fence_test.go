@@ -11,6 +11,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
+	"github.com/warmpath/warmpath/daemon/request/record"
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk/abi"
@@ -108,8 +109,8 @@ func TestAFence(t *testing.T) {
 	if h := c.fleet.frame.Header; h.Rows != 1 || h.Configured != 2 || h.Up != 1 {
 		t.Errorf("%d rows of %d, %d up; want 1 of 2", h.Rows, h.Configured, h.Up)
 	}
-	var r Record
-	r.Explain(c)
+	var r record.Record
+	c.Explain(&r)
 	var names []string
 	for _, one := range r.Candidates {
 		names = append(names, one.Worker)

@@ -13,6 +13,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
+	"github.com/warmpath/warmpath/daemon/request/record"
 	"github.com/warmpath/warmpath/daemon/request/session"
 	"github.com/warmpath/warmpath/host"
 )
@@ -142,8 +143,8 @@ func TestFiltersLeave(t *testing.T) {
 		sc := sceneBy(t, fleet, worker.Config{MaxInFlight: maxInFlight}, s)
 		sc.label(labels)
 		c, v := sc.choose(sc.by("x", say, Claim{}))
-		var r Record
-		r.Explain(c)
+		var r record.Record
+		c.Explain(&r)
 		if got := r.Filtered(); v != want || v == Chosen && orderOf(c) != order || got != said {
 			t.Errorf("%s: %v, order %q, %q; want %v, %q, %q", what, v, orderOf(c), got, want, order, said)
 		}
@@ -189,13 +190,13 @@ func TestAFilterTurnsAway(t *testing.T) {
 	if v != Rejected || status != 503 || !strings.Contains(text, `"own"`) || c.FellBack() || c.Reason() != "the filter leaves no worker" {
 		t.Errorf("%v, %d %q, %q", v, status, text, c.Reason())
 	}
-	var r Record
-	r.Explain(c)
+	var r record.Record
+	c.Explain(&r)
 	var k Sketch
 	k.Take(c)
-	var told Record
+	var told record.Record
 	k.Explain(&told)
-	for _, all := range [][]Candidate{r.Candidates, told.Candidates} {
+	for _, all := range [][]record.Candidate{r.Candidates, told.Candidates} {
 		if len(all) != 3 || !strings.HasPrefix(all[0].Skipped, "a filter leaves it out") || all[2].Skipped != "down" {
 			t.Errorf("%+v", all)
 		}

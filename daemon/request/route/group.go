@@ -24,12 +24,11 @@ const (
 
 // groups are the prompts that are being computed.
 type groups struct {
-	mu sync.Mutex // guards of
-	of *recent.Map[uint64, sharers]
+	mu sync.Mutex // guards of and what is in it
+	of *recent.Map[uint64, *sharers]
 }
 
-// sharers are the workers that compute the prompt of a group, the newest first. They fill the 128 bytes that a map has
-// in place.
+// sharers are the workers that compute the prompt of a group, the newest first.
 type sharers [8]sharer
 
 // sharer is one of them. The zero value is none.
@@ -56,10 +55,13 @@ func (c *Choice) group() uint64 {
 	return chain.Hashes[len(chain.Hashes)-1] ^ c.spaceID ^ uint64(chain.Bytes) ^ uint64(c.ask.Leg)
 }
 
-func (g *groups) get(name uint64) sharers {
+// get returns a group, the zero value if it is not known.
+func (g *groups) get(name uint64) (s sharers) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	s, _ := g.of.Get(name)
+	if known, ok := g.of.Get(name); ok {
+		s = *known
+	}
 	return s
 }
 
@@ -72,31 +74,41 @@ func (g *groups) join(c *Choice) (shares, ok bool) {
 		return false, true
 	}
 	f := &c.fleet.frame
-	s, cold := g.get(name), true
+	has := func(i int) bool { return 2*f.Rows[i].Matched() >= f.Header.PromptBlocks }
+	warm := false
+	for i := 0; i < len(f.Rows) && !warm; i++ {
+		warm = has(i)
+	}
+	if !warm {
+		return false, g.lead(c, name, at)
+	}
+	s := g.get(name)
 	for i := range f.Rows {
 		row := &f.Rows[i]
-		if 2*row.Matched() < f.Header.PromptBlocks {
-			continue
-		}
-		cold = false
 		for k := range s {
-			if s[k].slot == row.Worker && s[k].until > at {
+			if s[k].slot == row.Worker && s[k].until > at && has(i) {
 				row.Wait, shares = max(0, row.Wait-float64(s[k].seconds)), true
 			}
 		}
 	}
-	if !cold {
-		return shares, true
-	}
+	return shares, true
+}
+
+// lead makes c the first request of a group that no worker has the prompt of. It returns false if another one is being
+// placed.
+func (g *groups) lead(c *Choice, name uint64, at int64) bool {
+	first := sharer{slot: nobodyYet, until: at + int64(placeFor)}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	s, _ = g.of.Get(name)
-	if !s.isPlaced(at) && c.ask.Patient {
-		return false, false
+	if s, known := g.of.Get(name); !known {
+		g.of.Put(name, &sharers{first})
+	} else if !s.isPlaced(at) && c.ask.Patient {
+		return false
+	} else {
+		*s = sharers{first}
 	}
 	c.leads = name
-	g.of.Put(name, sharers{{slot: nobodyYet, until: at + int64(placeFor)}})
-	return false, true
+	return true
 }
 
 // pass lets the next request of the group that c leads be the first, if c has not been sent.
@@ -106,7 +118,7 @@ func (g *groups) pass(c *Choice) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if s, _ := g.of.Get(c.leads); s[0].slot == nobodyYet {
+	if s, known := g.of.Get(c.leads); known && s[0].slot == nobodyYet {
 		g.of.Delete(c.leads)
 	}
 	c.leads = 0
@@ -120,13 +132,17 @@ func (g *groups) note(c *Choice, row *abi.Row, seconds float64, at time.Time) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	was, _ := g.of.Get(name)
 	all, n := sharers{{row.Worker, float32(seconds), now + int64((row.Wait+1.5*seconds)*1e9)}}, 1
-	for _, o := range was {
+	s, known := g.of.Get(name)
+	if !known {
+		g.of.Put(name, &all)
+		return
+	}
+	for _, o := range s {
 		if o.slot != row.Worker && o.slot != nobodyYet && o.until > now && n < len(all) {
 			all[n] = o
 			n++
 		}
 	}
-	g.of.Put(name, all)
+	*s = all
 }

@@ -95,17 +95,10 @@ func (h *Hint) seconds(c *Choice, slow float64, now time.Time) float64 {
 	return c.pool.Workers.Estimate(c.size.all, h.own+h.tokens) + float64(h.tokens)/rate/slow
 }
 
-// NoteHint notes a hint in words.
-func (r *Record) NoteHint(h *Hint) {
-	var a Aside
-	if r.Aside != nil {
-		a = *r.Aside
+// String describes the hint for an operator; "" = there is none.
+func (h *Hint) String() string {
+	if h == nil {
+		return ""
 	}
-	a.Hint = ""
-	if h != nil {
-		a.Hint = fmt.Sprintf("%d tokens more from %s", h.tokens, h.from.ID())
-	}
-	if h != nil || r.Aside != nil {
-		r.Aside = &a
-	}
+	return fmt.Sprintf("%d tokens more from %s", h.tokens, h.from.ID())
 }

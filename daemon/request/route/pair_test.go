@@ -8,6 +8,7 @@ import (
 
 	"github.com/warmpath/warmpath/cache/parts/blocks"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/record"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
@@ -244,12 +245,12 @@ func TestBackloggedPrefillers(t *testing.T) {
 func TestRecordOfAPair(t *testing.T) {
 	s := duo(t, five, pairing(1, 4))
 	c := s.chosen(s.toPair())
-	var r, kept Record
-	r.Explain(c)
+	var r, kept record.Record
+	c.Explain(&r)
 	var k Sketch
 	k.Take(c)
 	k.Explain(&kept)
-	for _, got := range []*Record{&r, &kept} {
+	for _, got := range []*record.Record{&r, &kept} {
 		n := 0
 		for _, x := range got.Candidates {
 			if x.Skipped == prefillsOnly && x.Worker[0] == 'p' {
@@ -264,7 +265,7 @@ func TestRecordOfAPair(t *testing.T) {
 		t.Errorf("the pair is %q", r.PairName())
 	}
 	s = duo(t, five, pairing(1, 1))
-	r.Explain(s.chosen(s.toPair()))
+	s.chosen(s.toPair()).Explain(&r)
 	if r.PairName() != "d1" {
 		t.Errorf("alone the pair is %q", r.PairName())
 	}

@@ -66,7 +66,7 @@ func (p *patience) limit(by *[measures]float64) (seconds float64, known bool) {
 
 // Prefilling is a prompt at a prefiller.
 type Prefilling struct {
-	// Limit is after how long the worker that answers computes the prompt itself: it would need no longer.
+	// Limit is how long the prefiller has. The worker that answers would need as long; then it computes the prompt itself.
 	Limit time.Duration
 
 	pool  *Pool

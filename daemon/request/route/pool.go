@@ -103,7 +103,7 @@ func New(c Config) *Pool {
 		lower: newLower(c.Tiers, index), book: identity.NewBook(), breaks: breaks.New(),
 		reuse: prefix.NewReuse(2*unknownTokens/32, c.Clock), caps: newCapacities(), seed: maphash.MakeSeed(),
 		warned: map[uint32]bool{}, clients: c.Clients,
-		groups: groups{of: recent.New[uint64, sharers](maxGroups)},
+		groups: groups{of: recent.New[uint64, *sharers](maxGroups)},
 	}
 	if c.Secret == (Secret{}) {
 		c.Secret = NewSecret()
@@ -111,6 +111,9 @@ func New(c Config) *Pool {
 	p.secret.Store(&c.Secret)
 	p.Book.Takers = func(now time.Time) []string { return p.Workers.Takers(now) }
 	p.Book.Prefills = func(id string) bool { return p.Workers.Prefills(id) }
+	p.Book.Fits = func(r *relocate.Request, id string, now time.Time) bool {
+		return p.Workers.Keeps(id, worker.Weights(r.Weights), now)
+	}
 	p.Book.Rank = p.rank
 	p.Book.Tier = func() bool { return p.SharedTokens() > 0 }
 	c.Workers.Caches = caches{p}
@@ -182,7 +185,7 @@ func (p *Pool) Watch(all []*host.Strategy) {
 	wants, wide := uint32(0), false
 	for _, s := range all {
 		wants |= s.Notices().Wants()
-		wide = wide || !s.Wants(abi.WantCandidates)
+		wide = wide || !s.Wants(abi.WantCandidates) || !s.Wants(abi.WantCost)
 	}
 	p.watched.Store(wants)
 	p.wide.Store(wide)

@@ -7,10 +7,11 @@ import (
 	"testing"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/record"
 )
 
 // candidatesOf names a record's candidates in their order, with why they were skipped.
-func candidatesOf(r *Record) string {
+func candidatesOf(r *record.Record) string {
 	var all []string
 	for i := range r.Candidates {
 		c := &r.Candidates[i]
@@ -29,8 +30,8 @@ func TestCandidates(t *testing.T) {
 		t.Helper()
 		s := newScene(t, fleet)
 		s.enter(opened("s"), "a", true)
-		var r Record
-		if c := s.chosen(a); !r.Explain(c) {
+		var r record.Record
+		if c := s.chosen(a); !c.Explain(&r) {
 			t.Errorf("%q: nothing is explained", fleet)
 		}
 		if got := candidatesOf(&r); got != want {
@@ -54,8 +55,8 @@ func TestCandidatesOfTheSecondLook(t *testing.T) {
 		s.send(c, to)
 		s.heal("c")
 	}
-	var r Record
-	r.Explain(c)
+	var r record.Record
+	c.Explain(&r)
 	if got := candidatesOf(&r); got != "c; b" && got != "b; c" {
 		t.Errorf("%s", got)
 	}
@@ -63,8 +64,8 @@ func TestCandidatesOfTheSecondLook(t *testing.T) {
 	s.now = s.now.Add(1)
 	c = s.chosen(s.ask(first, Claim{}))
 	s.heal("b")
-	r = Record{}
-	if r.Explain(c); !strings.Contains(candidatesOf(&r), "b: begins slowly: not its turn") {
+	r = record.Record{}
+	if c.Explain(&r); !strings.Contains(candidatesOf(&r), "b: begins slowly: not its turn") {
 		t.Errorf("%s", candidatesOf(&r))
 	}
 }
@@ -78,13 +79,13 @@ func TestManyCandidates(t *testing.T) {
 			words = append(words, fmt.Sprintf("w%d", i))
 		}
 		s := newScene(t, strings.Join(words, " ")+" down:down")
-		var r Record
-		if r.Explain(s.chosen(s.ask(first, Claim{}))); len(r.Candidates) != want || int(r.More) != more {
+		var r record.Record
+		if s.chosen(s.ask(first, Claim{})).Explain(&r); len(r.Candidates) != want || int(r.More) != more {
 			t.Errorf("%d workers: %d candidates and %d more; want %d and %d", n, len(r.Candidates), r.More, want, more)
 		}
 		s.enter(opened("s"), "w1", true)
-		r = Record{}
-		if r.Explain(s.chosen(s.ask(first, Claim{Opened: opened("s")}))); len(r.Candidates) != want ||
+		r = record.Record{}
+		if s.chosen(s.ask(first, Claim{Opened: opened("s")})).Explain(&r); len(r.Candidates) != want ||
 			r.Candidates[0].Worker != "w1" {
 			t.Errorf("%d workers, one of them pinned: %d candidates", n, len(r.Candidates))
 		}
@@ -103,8 +104,8 @@ func TestExplain(t *testing.T) {
 	c.Bind()
 	to, _ := c.Next(s.now)
 	s.send(c, to)
-	r := Record{ID: "id", Pool: "p"}
-	if !r.Explain(c) {
+	r := record.Record{ID: "id", Pool: "p"}
+	if !c.Explain(&r) {
 		t.Fatal("nothing is explained")
 	}
 	_, strategy := shared()
@@ -129,7 +130,7 @@ func TestExplain(t *testing.T) {
 		t.Errorf("%+v", r.Candidates)
 	}
 	c = s.chosen(s.asking(completion(first+2, text("x", 2), text("y", 3)), Claim{}))
-	r.Note(c)
+	c.Note(&r)
 	if r.Prompts != 2 || r.LongestPrompt != 96 || r.PromptTokens != 160 || r.PromptBlocks != 3 || r.Session != "" ||
 		r.Queue <= 0 {
 		t.Errorf("a list: %+v", r)
@@ -139,11 +140,11 @@ func TestExplain(t *testing.T) {
 // The wait is that of the worker that comes first, in the first row too.
 func TestTheWaitOfTheFirst(t *testing.T) {
 	s := newScene(t, "a:queued b")
-	var r Record
-	if r.Note(s.chosen(s.ask(first, Claim{}))); r.Queue <= 0 {
+	var r record.Record
+	if s.chosen(s.ask(first, Claim{})).Note(&r); r.Queue <= 0 {
 		t.Errorf("%v", r.Queue)
 	}
-	if r.Note(s.chosen(s.ask(first+1, Claim{}))); r.Queue != 0 {
+	if s.chosen(s.ask(first+1, Claim{})).Note(&r); r.Queue != 0 {
 		t.Errorf("%v", r.Queue)
 	}
 }
@@ -153,17 +154,17 @@ func TestNoteAllocatesNothing(t *testing.T) {
 	s := newScene(t, "a b")
 	s.enter(key("s"), "a", false)
 	c := s.chosen(s.ask(first, Claim{Key: key("s")}))
-	var r Record
-	if got := testing.AllocsPerRun(100, func() { r.Note(c) }); got != 0 {
+	var r record.Record
+	if got := testing.AllocsPerRun(100, func() { c.Note(&r) }); got != 0 {
 		t.Errorf("%v allocations", got)
 	}
 }
 
 // The engine's own counts in JSON: a count that it did not give is left out.
 func TestARecordInJSON(t *testing.T) {
-	f := func(u Usage, want string) {
+	f := func(u record.Usage, want string) {
 		t.Helper()
-		b, err := json.Marshal(&Record{ID: "id", Pool: "p", Usage: u})
+		b, err := json.Marshal(&record.Record{ID: "id", Pool: "p", Usage: u})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,17 +173,17 @@ func TestARecordInJSON(t *testing.T) {
 			t.Errorf("%+v: %s, %v; want %s", u, got.Usage, err, want)
 		}
 	}
-	f(Usage{}, "")
-	f(Usage{Known: true, Prompt: 10, Output: 3}, `{"prompt_tokens":10,"output_tokens":3}`)
-	f(Usage{Known: true, Prompt: 10, CachedKnown: true}, `{"prompt_tokens":10,"output_tokens":0,"cached_tokens":0}`)
-	f(Usage{Known: true, Prompt: 10, Output: 3, Cached: 8, CachedKnown: true},
+	f(record.Usage{}, "")
+	f(record.Usage{Known: true, Prompt: 10, Output: 3}, `{"prompt_tokens":10,"output_tokens":3}`)
+	f(record.Usage{Known: true, Prompt: 10, CachedKnown: true}, `{"prompt_tokens":10,"output_tokens":0,"cached_tokens":0}`)
+	f(record.Usage{Known: true, Prompt: 10, Output: 3, Cached: 8, CachedKnown: true},
 		`{"prompt_tokens":10,"output_tokens":3,"cached_tokens":8}`)
 
 	s := newScene(t, "a b:down")
 	c := s.chosen(s.ask(first, Claim{}))
-	var r Record
-	r.Explain(c)
-	r.Attempts = append(r.Attempts, Attempt{Worker: "a", Reason: "late"})
+	var r record.Record
+	c.Explain(&r)
+	r.Attempts = append(r.Attempts, record.Attempt{Worker: "a", Reason: "late"})
 	b, err := json.Marshal(&r)
 	if err != nil {
 		t.Fatal(err)
@@ -205,8 +206,8 @@ func TestAWorkerThatWasTriedIsNoCandidate(t *testing.T) {
 	if _, more := c.Next(s.now); more {
 		t.Fatal("more")
 	}
-	var r Record
-	r.Explain(c)
+	var r record.Record
+	c.Explain(&r)
 	if got := candidatesOf(&r); got != "" {
 		t.Errorf("%s", got)
 	}

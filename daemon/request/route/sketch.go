@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
+	"github.com/warmpath/warmpath/daemon/request/record"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk/abi"
 	"github.com/warmpath/warmpath/sdk/score"
@@ -22,7 +23,7 @@ type Sketch struct {
 	ids    []string   // of the rows
 	order  []int32    // of the rows
 	beyond int        // of the order, for which there was no room
-	absent []Candidate
+	absent []record.Candidate
 }
 
 // others is memory for the workers without a row. It is no part of a sketch, which is kept for long.
@@ -88,8 +89,8 @@ func (s *Sketch) Known() bool { return len(s.rows)+len(s.absent) > 0 }
 
 // Explain writes candidates and frame into r's own memory. Costs that are no numbers become the largest number, as JSON
 // has neither NaN nor infinity.
-func (s *Sketch) Explain(r *Record) {
-	r.Candidates = make([]Candidate, 0, len(s.rows)+len(s.absent))
+func (s *Sketch) Explain(r *record.Record) {
+	r.Candidates = make([]record.Candidate, 0, len(s.rows)+len(s.absent))
 	choices := len(s.rows) - int(s.header.Prefillers)
 	scale := score.ScaleOf(&s.header, s.sums)
 	if !s.cut {
@@ -106,7 +107,7 @@ func (s *Sketch) Explain(r *Record) {
 		}
 	}
 	for i := range r.Candidates {
-		r.Candidates[i].finite()
+		r.Candidates[i].Finite()
 	}
 	r.Candidates = append(r.Candidates, s.absent...)
 	r.More, r.LeftOut = int32(s.beyond), int32(s.header.LeftOut)
@@ -124,5 +125,5 @@ func (s *Sketch) Clear() {
 // Size returns the bytes of memory that the sketch holds beside itself.
 func (s *Sketch) Size() int {
 	return cap(s.rows)*abi.RowSize + cap(s.ids)*int(unsafe.Sizeof("")) + cap(s.order)*int(unsafe.Sizeof(int32(0))) +
-		cap(s.absent)*int(unsafe.Sizeof(Candidate{}))
+		cap(s.absent)*int(unsafe.Sizeof(record.Candidate{}))
 }

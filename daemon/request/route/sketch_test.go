@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/warmpath/warmpath/daemon/request/record"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
@@ -32,12 +33,12 @@ func TestASketchTellsWhatExplainTells(t *testing.T) {
 		sc.enter(opened("s"), "a", true)
 		sc.served(sc.asking(completion(first, text("system ", 10)), Claim{}))
 		c := sc.chosen(sc.asking(completion(say, text("system ", 10)+text("more", 3)), claim))
-		var want, got Record
-		want.Explain(c)
+		var want, got record.Record
+		c.Explain(&want)
 		s = kept(t, c)
 		sc.become("a", "down")
 		c.Release()
-		got.Note(sc.chosen(sc.asking(completion(first, text("other", 4)), Claim{}))) // its memory is in use again
+		sc.chosen(sc.asking(completion(first, text("other", 4)), Claim{})).Note(&got) // its memory is in use again
 		got = want
 		got.Candidates, got.Frame, got.More = nil, nil, 0
 		s.Explain(&got)
@@ -66,8 +67,8 @@ func TestASketchOfManyWorkers(t *testing.T) {
 	sc := newScene(t, words.String()+"w70:busy down:down")
 	c := sc.chosen(sc.ask(first+66, Claim{}))
 	s := kept(t, c)
-	var want, got Record
-	want.Explain(c)
+	var want, got record.Record
+	c.Explain(&want)
 	s.Explain(&got)
 	if len(got.Candidates) != 64 || got.More != 7 || got.Candidates[0].Worker != "w66" {
 		t.Errorf("%d candidates, %d more, first %+v", len(got.Candidates), got.More, got.Candidates[0])
@@ -88,7 +89,7 @@ func TestASketchInJSON(t *testing.T) {
 	c.fleet.frame.Header.C1 = 1e30
 	var s Sketch
 	s.Take(c)
-	var r Record
+	var r record.Record
 	s.Explain(&r)
 	if _, err := json.Marshal(&r); err != nil {
 		t.Error(err)
@@ -126,8 +127,8 @@ func BenchmarkSketch(b *testing.B) {
 			b.Run(fmt.Sprintf("explain/%d%s", n, down), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					var r Record
-					r.Explain(c)
+					var r record.Record
+					c.Explain(&r)
 				}
 			})
 		}

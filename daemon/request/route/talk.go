@@ -138,12 +138,12 @@ func (t *talk) near(p *Pool, a *Ask) (keys [3]uint64) {
 // turn counts the request in its conversation, when the first worker gets it.
 func (t *talk) turn(p *Pool, a *Ask, f *fleet, worker uint64, at time.Time) {
 	if t.unnamed() {
-		before := t.key
-		t.key, t.end = p.book.Continue(t.end, before, at.UnixNano()), 0
-		if hashes := a.Prompt.Chains[0].Hashes; t.key == before || len(hashes) > f.seen() {
-			t.end = p.book.Asked(t.key, t.of.Owner, hashes[len(hashes)-1], at.UnixNano())
+		hashes, last := a.Prompt.Chains[0].Hashes, uint64(0)
+		if len(hashes) > 0 {
+			last = hashes[len(hashes)-1]
 		}
-		p.book.Turn(t.key, t.of, worker, at)
+		t.key, t.end = p.book.Step(&identity.Step{From: t.end, Of: t.key, Kind: t.of, Hash: last,
+			Novel: len(hashes) > f.seen(), Worker: worker, At: at})
 		return // what it extends is what it began with: there is no break to be noted
 	}
 	if t.none() {

@@ -9,6 +9,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
 	"github.com/warmpath/warmpath/daemon/request/queue"
+	"github.com/warmpath/warmpath/daemon/request/record"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk/abi"
 	"github.com/warmpath/warmpath/sdk/score"
@@ -275,7 +276,7 @@ func (t *Trip) Hint() *Hint {
 }
 
 // HintResult returns what became of the trip's hint, by the engine's counts; "" = there was none to give.
-func (t *Trip) HintResult(u *Usage) HintResult {
+func (t *Trip) HintResult(u *record.Usage) HintResult {
 	switch h := t.Hint(); {
 	case t.handed == &dearer:
 		return HintDear
@@ -343,7 +344,7 @@ type End struct {
 // End counts the request down and learns from its answer: tokens a byte, what the worker's cache really held, and the
 // text itself if the answer came to its end. It returns the engine's own counts. It writes the generated tokens into
 // o, which is not a field of End because that would allocate. Only the first call does anything.
-func (t *Trip) End(o *judge.Outcome, e End) (u Usage) {
+func (t *Trip) End(o *judge.Outcome, e End) (u record.Usage) {
 	if t.ended {
 		return u
 	}
@@ -400,9 +401,9 @@ func (t *Trip) Doubtful(at time.Time) bool { return t.ticket.Doubtful(at) }
 
 // readReply corrects the estimates by the engine's counts, and enters the answer's text in the index if the answer is
 // complete.
-func (t *Trip) readReply(o *judge.Outcome, r *prompt.Reply, whole bool, at time.Time) Usage {
+func (t *Trip) readReply(o *judge.Outcome, r *prompt.Reply, whole bool, at time.Time) record.Usage {
 	ok, complete := r.Finish()
-	u := Usage(r.Usage())
+	u := record.Usage(r.Usage())
 	o.Tokens = u.Output
 	c, chains, slot := t.choice, t.choice.prompt.Chains, t.worker.Slot()
 	if ok && u.Known && len(chains) == 1 {

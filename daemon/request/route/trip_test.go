@@ -9,6 +9,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
+	"github.com/warmpath/warmpath/daemon/request/record"
 )
 
 // answer is a worker's answer to a completion, as one piece.
@@ -184,7 +185,7 @@ func TestATripAtItsWorker(t *testing.T) {
 	if x := stats(); x.InFlight != 0 || x.Answered != 1 || math.Abs(x.TTFT-0.3) > 0.001 {
 		t.Errorf("%+v", x)
 	}
-	if new(Record).Explain(c) {
+	if c.Explain(new(record.Record)) {
 		t.Error("the rows were given back")
 	}
 }
@@ -227,7 +228,7 @@ func TestAHolderIsTold(t *testing.T) {
 
 type held int
 
-func (h *held) GiveUp(bool) { *h++ }
+func (h *held) GiveUp(worker.Loss) { *h++ }
 
 // Tick brings the index up to the estimate of tokens a byte, and names those whose capacity is a guess, once each.
 func TestTick(t *testing.T) {

@@ -84,7 +84,8 @@ func stateOf(leaf *x509.Certificate, now time.Time) State {
 // that there is no pair.
 func Load(c Config) (*Pair, error) {
 	p := &Pair{c: c}
-	return p, p.Reload()
+	_, err := p.read(time.Now())
+	return p, err
 }
 
 // TLS returns the settings of a server that uses the pair. Each handshake looks whether the files have changed.
@@ -99,15 +100,15 @@ func (p *Pair) TLS(protocols ...string) *tls.Config {
 	}
 }
 
-// Reload reads the files and uses what they hold, or returns why not. A nil Pair does nothing.
+// Reload reads the files and uses what they hold, or returns why not. It logs a change as Look does. A nil Pair does
+// nothing.
 func (p *Pair) Reload() error {
 	if p == nil {
 		return nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, err := p.read(time.Now())
-	return err
+	return p.readNow(time.Now())
 }
 
 // Look reads the files if a second has passed, and logs a change, a pair that cannot be used, and an end that is near.
@@ -120,6 +121,12 @@ func (p *Pair) Look(now time.Time) {
 	if now.Sub(p.looked) < every && !now.Before(p.looked) {
 		return
 	}
+	_ = p.readNow(now)
+	p.logEnd(now)
+}
+
+// readNow reads the pair, with mu held, and logs a change.
+func (p *Pair) readNow(now time.Time) error {
 	changed, err := p.read(now)
 	switch {
 	case changed && err != nil:
@@ -129,7 +136,7 @@ func (p *Pair) Look(now time.Time) {
 		p.c.Log.Info("listen: a new TLS certificate is used", "file", p.c.CertFile,
 			"until", p.current.Load().Leaf.NotAfter.UTC().Format(time.RFC3339))
 	}
-	p.logEnd(now)
+	return err
 }
 
 // read reads the pair, with mu held. changed is true if the files have changed since the last read, or if a pair that

@@ -122,23 +122,23 @@ func TestReload(t *testing.T) {
 	if err := s.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	s.serves("second", "level=", 0) // the reload has its own line
+	s.serves("second", "a new TLS certificate is used", 1)
 	if err := os.WriteFile(s.c.CertFile, []byte("no certificate"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Reload(); err == nil || !strings.Contains(err.Error(), s.c.CertFile) {
 		t.Errorf("Reload of a bad pair = %v, want an error that names the file", err)
 	}
-	s.serves("second", "the old one stays", 0)
+	s.serves("second", "the old one stays", 1)
 	s.renew("third", -day, 30*day)
-	s.serves("third", "a new TLS certificate is used", 1)
+	s.serves("third", "a new TLS certificate is used", 2)
 	if err := os.Remove(s.c.KeyFile); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
 		s.after(2 * time.Second)
 	}
-	s.serves("third", "the old one stays", 1)
+	s.serves("third", "the old one stays", 2)
 }
 
 func TestBadAtStart(t *testing.T) {

@@ -24,5 +24,7 @@
 //
 // "-run telling" prints what the ring of decisions, spans and the access log cost a request of 1 KB; with "-beside",
 // what each costs in another build. "-run growth" prints the CPU of a request by workers, pools and connections, of the
-// daemon alone.
+// daemon alone, and "-run growth/requests", growth/strategies, growth/idle, growth/shared, growth/pools or
+// growth/metrics a part.
+// With "-beside" growth/strategies measures the other build too.
 package main

@@ -36,21 +36,30 @@ var growths = []growth{
 	{workers: 4, pools: 1, conns: 9000},
 }
 
-// printGrowth measures how the daemon's cost grows with workers, pools and connections, and prints a figure each. What
-// needs more than this machine, or another tool, is a figure that is missing.
-func (b *bench) printGrowth() error {
+// printGrowth measures how the daemon's cost grows with workers, pools and connections, and prints a figure each: all
+// of them, or a part. What needs more than this machine, or another tool, is a figure that is missing.
+func (b *bench) printGrowth(part string) error {
 	workers, err := plainWorkers(10_000)
 	if err != nil {
 		return err
 	}
-	for _, measure := range []func([]string) error{b.growRequests, b.growIdle, b.growPools, b.growMetrics} {
-		if err := measure(workers); err != nil {
+	for _, m := range []struct {
+		part    string
+		measure func([]string) error
+	}{{"requests", b.growRequests}, {"strategies", b.growStrategies}, {"idle", b.growIdle}, {"shared", b.growShared},
+		{"pools", b.growPools}, {"metrics", b.growMetrics}} {
+		if part != "" && part != m.part {
+			continue
+		}
+		if err := m.measure(workers); err != nil {
 			return err
 		}
 	}
+	if part != "" {
+		return nil
+	}
 	for _, name := range []string{
-		"another pool, 16 cores",                             // this machine has two
-		"idle of each of four sharing routers, 1000 workers", // bench/peers
+		"another pool, 16 cores", // this machine has two
 		"CPU over 4c87583: -run cpu -beside",
 		"agents without names: make labcells",
 		"four routers over one, held-out conversation trace: make labcells",
@@ -78,22 +87,12 @@ func (b *bench) growRequests(workers []string) error {
 	for _, g := range growths {
 		r := g.router(workers)
 		r.Pool += seldomAsked // probes do not count: see growIdle
-		p, err := r.Start(b.dir, b.bin["warmpath"])
-		if err != nil {
-			return err
-		}
 		name := fmt.Sprintf("growth/%d workers, %d pools, %d connections", g.workers, g.pools, g.conns)
-		settle(p)
-		err = b.grown(p, name, g)
-		p.Stop()
+		v, err := b.growOne(name, "warmpath", r, g)
 		if err != nil {
-			return fmt.Errorf("%s: %w; its log ends %q", name, err, p.Log(300))
-		}
-		samples := b.samples[[2]string{name, p.Name}]
-		if err := printFigure(name, "us/request", 0, samples...); err != nil {
 			return err
 		}
-		v, base := median(samples), 0.
+		base := 0.
 		if g.workers <= 1000 && g.limit > 0 || first == 0 {
 			base, err = b.growNginx(name, g, workers)
 			if err != nil {
@@ -113,6 +112,50 @@ func (b *bench) growRequests(workers []string) error {
 		}
 		if err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// growOne measures the CPU of a request of a build, and prints it.
+func (b *bench) growOne(name, build string, r rig.Router, g growth) (float64, error) {
+	p, err := r.Start(b.dir, b.bin[build])
+	if err != nil {
+		return 0, err
+	}
+	settle(p)
+	err = b.grown(p, name, g)
+	p.Stop()
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w; its log ends %q", name, err, p.Log(300))
+	}
+	samples := b.samples[[2]string{name, p.Name}]
+	return median(samples), printFigure(name, "us/request", 0, samples...)
+}
+
+// growStrategies measures the built-in strategies with many workers over few, with -beside those of the other build
+// too.
+func (b *bench) growStrategies(workers []string) error {
+	for _, strategy := range []string{"prefixaware", "session", "roundrobin"} {
+		for _, build := range []string{"beside", "warmpath"} {
+			if build == "beside" && !b.compare {
+				continue
+			}
+			var v [2]float64
+			for i, n := range []int{4, 1000} {
+				g := growth{workers: n, pools: 1, conns: 32}
+				r := g.router(workers)
+				r.Pool += seldomAsked + fmt.Sprintf("\nstrategy = %q", strategy)
+				var err error
+				v[i], err = b.growOne(fmt.Sprintf("growth/%s, %s, %d workers", strategy, build, n), build, r, g)
+				if err != nil {
+					return err
+				}
+			}
+			name := fmt.Sprintf("growth/%s, %s, 1000 workers over 4", strategy, build)
+			if err := printFigure(name, "ratio", 1.4, v[1]/v[0]); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -177,6 +220,32 @@ func (b *bench) growIdle(workers []string) error {
 		}
 	}
 	return nil
+}
+
+// growShared measures the same of each of four daemons that share a history and so the questions.
+func (b *bench) growShared(workers []string) error {
+	addr := rig.FreeAddr()
+	redis, err := rig.Redis(b.dir, addr)
+	if err != nil {
+		return err
+	}
+	defer redis.Stop()
+	var routers []*rig.Proc
+	for i := range 4 {
+		r := growth{workers: 1000, pools: 1}.router(workers)
+		r.Strategies += fmt.Sprintf("[history]\nredis = \"redis://%s/0\"\nname = \"r%d\"\n", addr, i)
+		p, err := r.Start(b.dir, b.bin["warmpath"])
+		if err != nil {
+			return err
+		}
+		defer p.Stop()
+		routers = append(routers, p)
+	}
+	var shares []float64
+	for _, p := range routers {
+		shares = append(shares, idleShare(p))
+	}
+	return printFigure("growth/idle of each of four sharing routers, 1000 workers", "ms/s", 12, shares...)
 }
 
 // growPools measures what a pool of one worker costs in memory, the start of 100 pools, and reloads that change

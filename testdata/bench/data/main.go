@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 
 	"github.com/warmpath/warmpath/testdata/rig"
 )
@@ -68,8 +69,8 @@ func (b *bench) measure(only string) error {
 			return err
 		}
 	}
-	if only == "growth" {
-		return b.printGrowth()
+	if part, is := strings.CutPrefix(only, "growth"); is {
+		return b.printGrowth(strings.TrimPrefix(part, "/"))
 	}
 	if some, ok := wantedTellings(only); ok {
 		return b.printTelling(some)

@@ -353,14 +353,17 @@ func (x *duo) checkLeave(ctx context.Context) (string, error) {
 		}
 		select {
 		case <-limit.Done():
-			return "", fmt.Errorf("20 s after 24 clients have left the prefiller keeps memory: %v, %w", busy, err)
+			return "", fmt.Errorf("20 s after 24 clients have left the prefiller keeps memory: %v (%v)", busy, err)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
 	took := time.Since(left)
 	expired, err := x.p.client.sum(ctx, "vllm:nixl_num_kv_expired_reqs_total{")
-	if err != nil || expired > 0 {
-		return "", fmt.Errorf("%v prompts were kept until their lease ran out, %w", expired, err)
+	if err != nil {
+		return "", err
+	}
+	if expired > 0 {
+		return "", fmt.Errorf("%v prompts were kept until their lease ran out", expired)
 	}
 	return fmt.Sprintf("24 have left; the prefiller's memory was free %.1f s after the last one", took.Seconds()), nil
 }
@@ -399,8 +402,8 @@ func (x *duo) checkDecoderKilled(ctx context.Context) (string, error) {
 	defer r.kill()
 	load := startLoad(ctx, r.client, 4)
 	time.Sleep(5 * time.Second)
-	killed := time.Now()
 	x.d.kill()
+	killed := time.Now() // kill looks for files first: an answer may begin meanwhile
 	time.Sleep(10 * time.Second)
 	begun, rest, err := brokenBegun(load.end(), killed)
 	if err != nil {
@@ -438,13 +441,19 @@ func (x *duo) checkBack(ctx context.Context, id string) (string, error) {
 	const n = 4
 	for range n {
 		a := x.router.client.post(ctx, kinds[0].path, kinds[0].body(fresh(100), 8))
-		if err := a.fault(); err != nil || a.header.Get("X-Warmpath-Prefiller") != "p" {
-			return "", fmt.Errorf("prefiller %q, %w", a.header.Get("X-Warmpath-Prefiller"), err)
+		if err := a.fault(); err != nil {
+			return "", err
+		}
+		if by := a.header.Get("X-Warmpath-Prefiller"); by != "p" {
+			return "", fmt.Errorf("the prefiller was %q; want p", by)
 		}
 	}
 	read, err := x.d.client.sum(ctx, fromElsewhere)
-	if err != nil || read-before < 50*n {
-		return "", fmt.Errorf("the decoder has read %v tokens of %d prompts, %w", read-before, n, err)
+	if err != nil {
+		return "", err
+	}
+	if read-before < 50*n {
+		return "", fmt.Errorf("the decoder has read %v tokens of %d prompts", read-before, n)
 	}
 	return fmt.Sprintf("%d more were split; the decoder read %v tokens of KV", n, read-before), nil
 }

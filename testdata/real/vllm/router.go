@@ -50,9 +50,9 @@ func (c *settings) text(dir string) string {
 	if c.events {
 		fmt.Fprintf(&b, "tokens = { budget = %q }\n", c.budget)
 	}
-	if c.connector != "" {
-		fmt.Fprintf(&b, "[pools.disaggregation]\nconnector = %q\nthreshold = %d\nprefillers_answer = %v\n", c.connector,
-			pairThreshold, c.answers)
+	if c.connector != "" { // with the other rule a decoder keeps what it computes sooner, as it may these short prompts
+		fmt.Fprintf(&b, "[pools.disaggregation]\nconnector = %q\nrule = \"threshold\"\nthreshold = %d\n"+
+			"prefillers_answer = %v\n", c.connector, pairThreshold, c.answers)
 	}
 	for i, w := range c.workers {
 		fmt.Fprintf(&b, "\n[[pools.workers]]\nid = %q\nurl = %q\n", w.id, w.url)

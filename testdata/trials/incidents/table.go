@@ -346,7 +346,8 @@ WORKERS w1
 status  WARNING certificate ends soon: that of server, .*renew it, no restart is needed
 status  WARNING certificate refused: .*expired on .*the one before stays, until
 status! NOT READY|w1 (down|fails)
-log     the certificate in force stays
+log     the new TLS certificate is not used, the old one stays
+log!    (?s)site.pem\\" expired.*site.pem\\" expired
 metrics warmpath_certificate_refused\{listener="server"\} 1
 alert   WarmpathCertificateEnds
 alert   WarmpathCertificateRefused

@@ -63,7 +63,7 @@ const records = {
     kv_in_flight: [256, "f32"],
     uneven: [260, "u32"],
     gap: [264, "f32"],
-    reserved: [268, "u32"],
+    next: [268, "u32"],
   },
   Row: {
     size: 184,

@@ -98,7 +98,11 @@ pub const WANT_PAIR: u32 = 128; // add rows of prefillers, of which PairRow may 
 pub const WANT_FILTER: u32 = 256; // call wp_filter; since 1.2
 pub const WANT_CANDIDATES: u32 = 512; // rows of candidates suffice where many workers can take the request; since 1.2
 pub const WANT_PLAN: u32 = 1024; // call wp_plan; since 1.3
-pub const WANT_ALL: u32 = 2047; // WantAll are the bits that this version knows. A module that sets another is refused.
+pub const WANT_SESSIONS: u32 = 2048; // with WantCandidates: all rows for a session that has no worker yet; since 1.3
+pub const WANT_ALL: u32 = 4095; // WantAll are the bits that this version knows. A module that sets another is refused.
+
+// WantRows are the bits that change what a frame has.
+pub const WANT_ROWS: u32 = 2721;
 
 // WantNotices are the bits of the calls off the request path.
 pub const WANT_NOTICES: u32 = 30;
@@ -226,7 +230,7 @@ pub struct Header {
     pub kv_in_flight: f32, // 256: part of the workers' KV caches that prompts in flight have; 1 = not known
     pub uneven: u32, // 260: 1 if a worker has another weight than 1, or is in slow start
     pub gap: f32, // 264: mean seconds between requests of a session of such clients, by those before; 0 = not known
-    pub reserved: u32, // 268: 0
+    pub next: u32, // 268: 1 + the row whose turn it is by Seq, where some are left out; 0 = it is row Seq modulo rows
 }
 const _: () = assert!(core::mem::size_of::<Header>() == 272);
 

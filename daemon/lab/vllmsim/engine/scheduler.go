@@ -16,8 +16,9 @@ type step struct {
 	active   bool
 	end      time.Duration
 	shares   []share
-	prefills int  // shares that are not decodes
-	blocked  bool // the head of the waiting queue did not fit in
+	prefills int           // shares that are not decodes
+	blocked  bool          // the head of the waiting queue did not fit in
+	aside    time.Duration // by how much longer it takes for sequences that are Aside
 }
 
 // scheduler decides step by step who computes what, as vLLM's does: the running sequences first, in order, each with
@@ -79,21 +80,33 @@ func (s *scheduler) startStep(now time.Duration) bool {
 	if len(st.shares) == 0 {
 		return len(s.loading) > loading
 	}
-	var seconds float64
-	decodes, context, tokens := 0, 0, 0
+	var seconds, aside float64
+	others, decodes, context, tokens := 0, 0, 0, 0
 	for _, sh := range st.shares {
+		if !sh.seq.Aside {
+			others++
+		}
 		if sh.seq.decodes(sh.n) {
 			decodes++
 			context += sh.seq.length()
 			continue
 		}
 		st.prefills++
-		seconds += s.cfg.Model.Prefill(sh.n, sh.seq.done)
+		took := s.cfg.Model.Prefill(sh.n, sh.seq.done)
+		seconds += took
 		tokens += sh.n
+		if sh.seq.Aside {
+			aside += took
+		}
 	}
 	s.journal.step(seconds*s.cfg.Model.Slowness, tokens, decodes)
 	st.active = true
-	st.end = now + s.cfg.Model.Step(seconds, decodes, context) + s.adapters.due
+	takes := s.cfg.Model.Step(seconds, decodes, context)
+	st.aside = takes
+	if others > 0 {
+		st.aside -= s.cfg.Model.Step(seconds-aside, decodes, context)
+	}
+	st.end = now + takes + s.adapters.due
 	s.adapters.due = 0
 	return true
 }
@@ -226,9 +239,16 @@ func (s *scheduler) endStep() {
 	s.step.active = false
 	s.step.blocked = false
 	s.clock = s.step.end
+	for i := 0; i < len(s.waiting) && s.step.aside > 0; i++ {
+		q := s.waiting[i]
+		q.behind += min(s.step.aside, max(0, s.clock-q.times.Arrived))
+	}
 	finished := false
 	for _, sh := range s.step.shares {
 		q := sh.seq
+		if q.output == 0 {
+			q.behind += s.step.aside
+		}
 		if q.state != running {
 			continue // cancelled meanwhile
 		}

@@ -62,6 +62,8 @@ type Sequence struct {
 	Adapter string
 	// Session is the label that the sequence's changes carry.
 	Session string
+	// Aside says that no client waits for the sequence: see Behind.
+	Aside bool
 
 	prompt    int      // tokens
 	ids       []uint32 // of the prompt
@@ -83,6 +85,7 @@ type Sequence struct {
 	load        fetch
 	saved       int // leading chunks that were offered to the tiers
 	preemptions int
+	behind      time.Duration
 	placed      bool // its adapter's place counts it
 
 	shown   int           // tokens of the reply that events have reported
@@ -204,3 +207,6 @@ func (q *Sequence) token(i int) uint32 {
 	}
 	return q.Reply.Token(i - q.prompt)
 }
+
+// Behind returns by how much later the first token has come as steps had shares of sequences that are Aside.
+func (q *Sequence) Behind() time.Duration { return q.behind }

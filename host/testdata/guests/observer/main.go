@@ -18,7 +18,7 @@ const (
 type observer struct{}
 
 func (observer) Wants() sdk.Want {
-	return sdk.WantCost | sdk.WantHeld | sdk.WantPair | sdk.WantCandidates
+	return sdk.WantCost | sdk.WantHeld | sdk.WantPair | sdk.WantCandidates | sdk.WantSessions
 }
 
 func (observer) Reasons() []string { return []string{"batch worker", "cheapest", "known elsewhere"} }
