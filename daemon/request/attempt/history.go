@@ -83,6 +83,13 @@ func (h *History) mayBeLate() bool {
 	return h.req.Pool.FirstByteRetry > 0 && h.rule.Others(h.choice.Left()) && !h.late && h.req.In.Tail == nil
 }
 
+// others reports whether another worker may be asked: one of the order, or one that has come up since it was made, or
+// is about to. After a start the first worker that is up is alone, and its fault must not be every client's.
+func (h *History) others(at time.Time) bool {
+	left := h.choice.Left()
+	return h.rule.Others(left) || h.rule.Further(left, true) && route.Comes(h.choice, at)
+}
+
 // mayMove reports whether the request may leave a worker for its silence: another one may take it, or it is a prefill,
 // without which the worker that answers does.
 func (h *History) mayMove() bool {

@@ -239,9 +239,9 @@ func (d draft) asksElsewhere(k judge.Kind, f *Failure) bool {
 	case k == judge.Busy || k == judge.Dying:
 		f.paid = d.h.rule.Further(d.h.choice.Left(), d.h.choice.MayWiden(time.Now())) && d.r.PayRetry()
 	case f.Reason == journal.Key:
-		f.paid = d.h.rule.Others(d.h.choice.Left()) && d.r.PayRetry()
+		f.paid = d.h.others(time.Now()) && d.r.PayRetry()
 	case k == judge.Denied:
-		f.paid = d.h.rule.Others(d.h.choice.Left()) && d.differs() && d.r.PayRetry()
+		f.paid = d.h.others(time.Now()) && d.differs() && d.r.PayRetry()
 	default:
 		f.paid = d.blames(d.a.Trip.Worker())
 	}
@@ -291,7 +291,7 @@ func (d draft) differs() bool {
 // blames reports whether a failed answer is blamed on the worker: once, if another worker can be tried and this one
 // fails far more often than the others.
 func (d draft) blames(on *worker.Worker) bool {
-	if d.h.blamed || !d.h.rule.Others(d.h.choice.Left()) {
+	if d.h.blamed || !d.h.others(time.Now()) {
 		return false
 	}
 	d.h.blamed = d.r.Pool.Workers.FailsAlone(on) && d.r.Pool.Workers.MayRetry(time.Now())

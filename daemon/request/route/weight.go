@@ -158,6 +158,16 @@ func Lacks(c *Choice, at time.Time) Verdict {
 	return nobody(standing)
 }
 
+// Comes reports whether a worker may take the request that was not there when the order was made: it has come up since,
+// or its first health check is still to come.
+func Comes(c *Choice, at time.Time) bool {
+	if c.order.pinned {
+		return false
+	}
+	v := Lacks(c, at)
+	return v == Chosen || v == Unheard
+}
+
 // Anew chooses again for a request that has waited since its order came to its end. The strategy is asked, unless a
 // worker has had the request before: then the others follow, the least busy first.
 func Anew(c *Choice, at time.Time) Verdict {
