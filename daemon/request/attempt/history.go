@@ -50,6 +50,7 @@ type History struct {
 	outgrew  bool           // a worker was too short for the request, and another is tried for that
 	Last     message.Fault  // what the client gets
 	Own      *OwnError      // in place of it: of the last worker that gave up with words of its own; nil = none did
+	Refused  bool           // the last worker has refused the request, and not for want of room
 	suspects []suspect
 
 	Counts func() pair.Counts // what the one that has computed the prompt held of it; nil = the worker itself computes it
@@ -83,11 +84,18 @@ func (h *History) mayBeLate() bool {
 	return h.req.Pool.FirstByteRetry > 0 && h.rule.Others(h.choice.Left()) && !h.late && h.req.In.Tail == nil
 }
 
-// others reports whether another worker may be asked: one of the order, or one that has come up since it was made, or
-// is about to. After a start the first worker that is up is alone, and its fault must not be every client's.
-func (h *History) others(at time.Time) bool {
+// others reports whether another worker may be asked: one of the order, or with waits one that has come up since the
+// order was made, or is about to. After a start the first worker that is up is alone, and its fault must not be every
+// client's. A prefill that a decoder can do without does not wait.
+func (h *History) others(waits bool) bool {
 	left := h.choice.Left()
-	return h.rule.Others(left) || h.rule.Further(left, true) && route.Comes(h.choice, at)
+	switch {
+	case left > 0 || !waits || !h.rule.Further(left, true):
+		return h.rule.Others(left)
+	case h.req.Entry.Op == message.Prefilling && !route.Asked(h.choice).Needed:
+		return false
+	}
+	return route.Comes(h.choice, time.Now())
 }
 
 // mayMove reports whether the request may leave a worker for its silence: another one may take it, or it is a prefill,
@@ -131,6 +139,7 @@ func (h *History) After(f *Failure, consumed bool, left int, pay func() bool) ro
 	if f.Own != nil || f.Reason == journal.Key {
 		h.Own = f.Own
 	}
+	h.Refused = f.Reason == journal.Denied
 	next := h.rule.After(route.Failure{Grade: f.Grade, Broke: f.Reason == journal.NoAnswer || f.Reason == journal.Dying,
 		Late: h.lateness(f), Paid: f.paid, By: f.By}, consumed, left, pay)
 	if next == route.TryNext && left == 0 && f.Reason.Moves() && h.req.Entry.Op != message.Prefilling {

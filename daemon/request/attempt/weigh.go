@@ -99,21 +99,21 @@ func (d draft) decide(o judge.Outcome, text []byte) *Failure {
 		d.r.Pool.Workers.RenewList(d.a.Trip.Worker())
 		o.OfModel = bytes.Contains(text, []byte(d.r.Read.Req.Model))
 	}
+	falls := d.unserved(o.Kind, text)
+	if f.Reason == journal.Key || !d.r.MayFall(falls, d.h.choice.Binding()) {
+		falls = 0
+	}
 	switch {
 	case d.h.isRepeated(d.a.Trip.Worker(), o.Kind):
 		d.excused = true
 		if f.Reason != journal.Key {
 			return nil
 		}
-	case !d.asksElsewhere(o.Kind, f):
-		f.Falls = d.unserved(o.Kind, text)
-		if f.Reason == journal.Key || !d.r.MayFall(f.Falls, d.h.choice.Binding()) {
-			f.Falls = 0
-		}
-		if f.Reason != journal.Key && f.Falls == 0 {
+	case !d.asksElsewhere(o.Kind, f, falls == 0):
+		if f.Reason != journal.Key && falls == 0 {
 			return nil
 		}
-		f.Grade = route.GradeFinal
+		f.Grade, f.Falls = route.GradeFinal, falls
 	}
 	if f.Reason != journal.Key && d.resp.Status >= 400 {
 		f.Own = d.ownError(text)
@@ -229,7 +229,9 @@ func (d draft) deniesKey() bool {
 //   - for a refusal, if this worker has accepted nothing of the kind of late, so that the fault may be its own, or if
 //     it lacks what its list has;
 //   - for a failure, once, if this worker fails far more often than the others.
-func (d draft) asksElsewhere(k judge.Kind, f *Failure) bool {
+//
+// waits: if nobody else is there yet, the request may wait for a worker that has just been started.
+func (d draft) asksElsewhere(k judge.Kind, f *Failure, waits bool) bool {
 	if d.r.Consumed() || d.r.In.Endpoint.Adapters && !d.lacks() {
 		return false
 	}
@@ -239,11 +241,11 @@ func (d draft) asksElsewhere(k judge.Kind, f *Failure) bool {
 	case k == judge.Busy || k == judge.Dying:
 		f.paid = d.h.rule.Further(d.h.choice.Left(), d.h.choice.MayWiden(time.Now())) && d.r.PayRetry()
 	case f.Reason == journal.Key:
-		f.paid = d.h.others(time.Now()) && d.r.PayRetry()
+		f.paid = d.h.others(waits) && d.r.PayRetry()
 	case k == judge.Denied:
-		f.paid = d.h.others(time.Now()) && d.differs() && d.r.PayRetry()
+		f.paid = d.h.others(waits) && d.differs() && d.r.PayRetry()
 	default:
-		f.paid = d.blames(d.a.Trip.Worker())
+		f.paid = d.blames(d.a.Trip.Worker(), waits)
 	}
 	return f.paid
 }
@@ -290,8 +292,8 @@ func (d draft) differs() bool {
 
 // blames reports whether a failed answer is blamed on the worker: once, if another worker can be tried and this one
 // fails far more often than the others.
-func (d draft) blames(on *worker.Worker) bool {
-	if d.h.blamed || !d.h.others(time.Now()) {
+func (d draft) blames(on *worker.Worker, waits bool) bool {
+	if d.h.blamed || !d.h.others(waits) {
 		return false
 	}
 	d.h.blamed = d.r.Pool.Workers.FailsAlone(on) && d.r.Pool.Workers.MayRetry(time.Now())

@@ -339,8 +339,8 @@ func (e *Exchange) waitAgain(ctx context.Context) *message.Fault {
 			return nil
 		}
 	}
-	if e.req.Pool.Queue == nil {
-		return &unqueued
+	if e.req.Pool.Queue == nil || e.sending.history.Refused && e.req.LacksWorkers(e.req.Known(v)) {
+		return &unqueued // a worker has answered: nobody waits for absent ones to hear the same
 	}
 	v = e.req.Missing(v)
 	if v != route.Chosen && !e.req.Patient(v) {

@@ -1,0 +1,95 @@
+package daemon
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// lateWorker is a fakeWorker whose health checks take so long.
+func lateWorker(t *testing.T, late time.Duration, serve http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	inner := fakeWorker(t, serve)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/health" {
+			select {
+			case <-time.After(late):
+			case <-r.Context().Done():
+				return
+			}
+		}
+		inner.Config.Handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// answering answers every request with a status and a text.
+func answering(status int, text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, text)
+	}
+}
+
+// After a start the worker whose first health check ends first is alone for a moment. A request that it refuses waits
+// for the others, as far as they may take it, and no longer than that.
+func TestALoneWorkersRefusal(t *testing.T) {
+	t.Parallel()
+	const no = `{"error":{"message":"not here","type":"NotFoundError","code":404}}`
+	const moment, never = 300 * time.Millisecond, time.Minute
+	const queue = "[pools.queue]\nmax_requests = 10\nwait_empty = \"30s\"\n"
+	good, refuses := answering(200, completion), answering(404, no)
+	for name, c := range map[string]struct {
+		first, second http.HandlerFunc
+		late          time.Duration // of the second worker's health checks
+		pool, asked   string
+		status        int
+		text          string
+	}{
+		"404":               {refuses, good, moment, "", "sim", 200, "x"},
+		"401":               {answering(401, no), good, moment, "", "sim", 200, "x"},
+		"422":               {answering(422, no), good, moment, "", "sim", 200, "x"},
+		"500":               {answering(500, no), good, moment, "", "sim", 200, "x"},
+		"nothing":           {answering(200, ""), good, moment, "", "sim", 200, "x"},
+		"a bad request":     {answering(422, no), answering(422, no), moment, "", "sim", 422, "not here"},
+		"nobody comes":      {refuses, good, never, "", "sim", 404, "not here"},
+		"nobody, a queue":   {refuses, good, never, queue, "sim", 404, "not here"},
+		"a fallback":        {refuses, good, moment, "", "big", 200, "y"},
+		"an answer at once": {good, good, never, "", "sim", 200, "x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := settings("prefixaware", fakeWorker(t, c.first).URL, lateWorker(t, c.late, c.second).URL)
+			text += c.pool
+			if c.asked == "big" {
+				small := strings.ReplaceAll(completion, `"text":"x"`, `"text":"y"`)
+				text = strings.Replace(text, `models = ["*"]`, `models = ["sim"]`, 1)
+				var b strings.Builder
+				other := newSpeaker(t, `{"id":"other","object":"model"}`)
+				addPool(&b, "small", "prefixaware", "other", other.url)
+				other.says(200, "application/json", small)
+				text += b.String() + "[[models]]\nname = \"big\"\nto = [{ model = \"sim\" }]\nfallback = \"other\"\n"
+			}
+			r := start(t, text, 0)
+			eventually(t, "the first worker of each pool is up", func() bool {
+				for _, p := range r.describe() {
+					if p.Workers[0].State != "up" || p.Workers[0].Models == nil {
+						return false
+					}
+				}
+				return true
+			})
+			began := time.Now()
+			s := r.do("POST", "/v1/completions", `{"model":"`+c.asked+`","prompt":"x"}`)
+			if took := time.Since(began); s.status != c.status || !strings.Contains(s.body, c.text) || took > 20*time.Second {
+				t.Errorf("%d %s after %v; want %d with %q", s.status, s.body, took, c.status, c.text)
+			}
+		})
+	}
+}
