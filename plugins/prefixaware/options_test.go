@@ -48,6 +48,16 @@ func TestConcurrencyThreshold(t *testing.T) {
 	}
 }
 
+// A worker at the threshold must not change how the others compare: at a mean wait of weeks a cached token would be worth
+// any wait.
+func TestThresholdLeavesTheOthersAlone(t *testing.T) {
+	fr := sdktest.NewFrame(3).Prompt(4000).Hold(0, 3900)
+	fr.Header.Lambda, fr.Rows[0].Wait, fr.Rows[2].InFlight = 1, 60, 4
+	if got := fr.Run(t, configured(t, map[string]string{"concurrency_threshold": "4"})); got.Row != 1 {
+		t.Errorf("row %d; want the idle one, 1", got.Row)
+	}
+}
+
 // With a beginning of 1,024 bytes two workers that hold more than that are alike, however much more one holds.
 func TestPrefixLength(t *testing.T) {
 	frame := func() *sdktest.Frame {

@@ -43,8 +43,8 @@ func (s *strategy) Wants() sdk.Want {
 	return 0
 }
 
-// full is seconds on top of the wait of a worker at the threshold: after all others. If all are there it changes
-// nothing, for scores that differ by seconds in a million count as equal.
+// full is the delay of a worker at the threshold, in seconds: it comes after all others. It is no wait, which would
+// raise the mean wait of all workers. If all are at the threshold none is delayed.
 const full = 1e6
 
 // Route scores the workers as the options let them be seen.
@@ -71,7 +71,7 @@ func (s *strategy) seen(workers []sdk.Worker) []sdk.Worker {
 			}
 		}
 		if spill && w.InFlight >= s.threshold {
-			w.Wait += full
+			w.Delay += full
 		}
 	}
 	return s.shown
