@@ -170,8 +170,8 @@ func TestHammer(t *testing.T) {
 				}
 			}
 		}
-		var serving sync.WaitGroup
-		go func() {
+		var accepting, serving sync.WaitGroup
+		accepting.Go(func() {
 			for {
 				c, err := l.Accept()
 				if err != nil {
@@ -179,7 +179,7 @@ func TestHammer(t *testing.T) {
 				}
 				serving.Go(func() { serve(From(c)) })
 			}
-		}()
+		})
 		var asking sync.WaitGroup
 		for range clients {
 			asking.Go(func() {
@@ -193,6 +193,7 @@ func TestHammer(t *testing.T) {
 		}
 		asking.Wait()
 		l.Close()
+		accepting.Wait() // no request begins after this
 		serving.Wait()
 		if wrong.Load() != 0 {
 			t.Errorf("%d requests were told of another's client, or too late", wrong.Load())
