@@ -233,10 +233,13 @@ func (d *Daemon) Run(ctx context.Context) error {
 	return d.front.Drain(d.state.Load().conf.Server.DrainTimeout)
 }
 
-// serveClients serves until the drain, on a kept socket only once every pool has a worker that is up.
+// serveClients serves until the drain, on a kept socket only once every pool has a worker that is up, and after an
+// upgrade once all workers have been heard.
 func (d *Daemon) serveClients() error {
 	d.manager.Await(func() bool {
 		return !slices.ContainsFunc(d.shown(), func(p *readiness.Pool) bool { return p.Empty(time.Now()) })
+	}, func() bool {
+		return !slices.ContainsFunc(d.shown(), func(p *readiness.Pool) bool { return !p.Workers.Heard() })
 	})
 	d.manager.Ready("serving clients at " + d.Addr() + ", the operator at " + d.AdminAddr())
 	return d.front.Run()

@@ -93,3 +93,22 @@ func TestALoneWorkersRefusal(t *testing.T) {
 		})
 	}
 }
+
+// A reload puts a pool in another's place. The old one serves until all workers of the new one have been heard: the
+// first that is up would get all requests.
+func TestANewPoolIsWhole(t *testing.T) {
+	t.Parallel()
+	good := answering(200, completion)
+	worker := fakeWorker(t, good).URL
+	r := start(t, settings("prefixaware", worker), 1)
+	text := strings.Replace(settings("prefixaware", worker, lateWorker(t, 500*time.Millisecond, good).URL), "main", "other", 1)
+	write(t, r.file, text)
+	if err := r.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range r.describe()[0].Workers {
+		if w.State != "up" {
+			t.Errorf("the new pool serves while %s is %q", w.ID, w.State)
+		}
+	}
+}

@@ -246,7 +246,7 @@ func (p *pool) watch(s *setup) worker.Config {
 	return w
 }
 
-// takeOver bounds how long the workers of the old configuration serve on while none of the new ones has had a health
+// takeOver bounds how long the workers of the old configuration serve on while one of the new ones has had no health
 // check.
 const takeOver = 5 * time.Second
 
@@ -302,7 +302,7 @@ func (p *pool) use(c conf.Pool, members map[string]subset.Member) error {
 	p.feed.Configure(adapt.Origins(&next.conf), next.tls)
 	if all := worker.Union(next.specs(), before.specs()); len(all) > len(c.Workers) {
 		p.route.Workers.Update(all, time.Now())
-		p.awaitHeard(c)
+		p.awaitHeard()
 	}
 	p.route.Workers.Update(next.specs(), time.Now())
 	p.clients.Set(next.clients)
@@ -314,27 +314,10 @@ func (p *pool) use(c conf.Pool, members map[string]subset.Member) error {
 	return nil
 }
 
-// awaitHeard waits until every worker of c has been found up or down.
-func (p *pool) awaitHeard(c conf.Pool) {
-	stay := map[string]bool{}
-	for i := range c.Workers {
-		stay[c.Workers[i].ID] = true
-	}
-	p.await(func(s []worker.Stats) bool {
-		return !slices.ContainsFunc(s, func(s worker.Stats) bool { return s.State == worker.Starting && stay[s.Endpoint] })
-	})
-}
-
-// awaitUp waits until a worker is up.
-func (p *pool) awaitUp() {
-	p.await(func(s []worker.Stats) bool { return slices.ContainsFunc(s, func(s worker.Stats) bool { return s.Up }) })
-}
-
-func (p *pool) await(ok func([]worker.Stats) bool) {
-	for end := time.Now().Add(takeOver); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if ok(p.route.Workers.Stats(time.Now())) {
-			return
-		}
+// awaitHeard waits until every worker has been found up or down.
+func (p *pool) awaitHeard() {
+	for end := time.Now().Add(takeOver); !p.route.Workers.Heard() && time.Now().Before(end); {
+		time.Sleep(20 * time.Millisecond)
 	}
 }
 

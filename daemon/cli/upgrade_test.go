@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -304,5 +305,45 @@ func TestUpgradeThatFails(t *testing.T) {
 	}
 	if out, err := exec.Command("kill", "-0", strconv.Itoa(s.pid)).CombinedOutput(); err != nil {
 		t.Errorf("the new process: %v %s", err, out)
+	}
+}
+
+// TestUpgradeHearsAllWorkers: the process before serves until the new one has heard all workers, one that hangs included.
+// The first that is up would get all requests, and the others' caches none.
+func TestUpgradeHearsAllWorkers(t *testing.T) {
+	t.Parallel()
+	late := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/health":
+			time.Sleep(700 * time.Millisecond)
+		case "/v1/models":
+			fmt.Fprint(w, `{"object":"list","data":[{"id":"sim","object":"model"}]}`)
+		}
+	}))
+	t.Cleanup(late.Close)
+	hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	t.Cleanup(hanging.Close)
+	s := newSiteWith(t, "3", func(string) (server, tables string) {
+		return "", fmt.Sprintf("[[pools.workers]]\nurl = %q\n[[pools.workers]]\nurl = %q\n", late.URL, hanging.URL)
+	})
+	s.says(`msg="worker up"`, 2)
+	if code, text := s.upgrade(""); code != 0 {
+		t.Fatal(code, text)
+	}
+	resp, err := http.Get("http://" + s.admin + "/api/v1/pools")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var pools []operator.PoolState
+	if err := json.NewDecoder(resp.Body).Decode(&pools); err != nil {
+		t.Fatal(err)
+	}
+	var states []string
+	for _, w := range pools[0].Workers {
+		states = append(states, w.State)
+	}
+	if got := strings.Join(states, " "); got != "up up down" {
+		t.Errorf("right after the upgrade the workers are %s", got)
 	}
 }

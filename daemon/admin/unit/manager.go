@@ -146,17 +146,20 @@ func (m *Manager) Listen(network, addr string) (net.Listener, error) {
 }
 
 // Await waits until ready returns true if clients can wait on a socket meanwhile, or if another process still serves
-// them: before the first health checks they would get 503. It gives up in time, as other pools may have workers that
-// are up.
-func (m *Manager) Await(ready func() bool) {
+// them: before the first health checks they would get 503. That process serves until heard returns true too: the first
+// workers that are up would get all requests, and the others' caches none. Await gives up in time, as other pools may
+// have workers that are up.
+func (m *Manager) Await(ready, heard func() bool) {
 	limit := awaitTimeout
 	switch {
 	case m != nil && m.parent != nil:
 		limit = successorTimeout
 	case m.Given().Client == nil:
 		return
+	default:
+		heard = func() bool { return true }
 	}
-	for end := time.Now().Add(limit); !ready() && time.Now().Before(end); {
+	for end := time.Now().Add(limit); !(ready() && heard()) && time.Now().Before(end); {
 		time.Sleep(10 * time.Millisecond)
 	}
 }

@@ -170,6 +170,13 @@ func (p *Pool) Snapshot(q Query, rows []abi.Row, ws []*Worker) ([]abi.Row, []*Wo
 // IsPart reports whether there may be more workers than those of the pool: Config.Outside.
 func (p *Pool) IsPart() bool { return p.set.Load().Outside != nil }
 
+// Heard reports whether each worker has had its first health check.
+func (p *Pool) Heard() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !slices.ContainsFunc(p.fleet.workers, func(w *Worker) bool { return w.health.State() == judge.Starting })
+}
+
 // IsLarge reports whether the pool is large enough for Query.Few to leave workers out.
 func (p *Pool) IsLarge() bool { return p.count.Load() > allOf }
 
