@@ -112,3 +112,52 @@ func TestANewPoolIsWhole(t *testing.T) {
 		}
 	}
 }
+
+// /ready is good once all workers have been heard, so that a load balancer sends no clients to a router that knows one
+// worker of many. One that hangs holds it up for a moment only, and a worker that comes later not at all.
+func TestReadyOnceAllAreHeard(t *testing.T) {
+	t.Parallel()
+	good := answering(200, completion)
+	for name, c := range map[string]struct {
+		late time.Duration
+		want string
+	}{
+		"late":    {700 * time.Millisecond, "up up"},
+		"hanging": {time.Minute, "up down"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := settings("prefixaware", fakeWorker(t, good).URL, lateWorker(t, c.late, good).URL)
+			r := start(t, text, 0)
+			states := func() string {
+				var all []string
+				for _, w := range r.describe()[0].Workers {
+					all = append(all, w.State)
+				}
+				return strings.Join(all, " ")
+			}
+			eventually(t, "the first worker is up", func() bool { return strings.HasPrefix(states(), "up") })
+			if status, page := r.ready(); status != 503 && states() != c.want {
+				t.Errorf("%d %s with the workers %s", status, page, states())
+			}
+			eventually(t, "/ready is good", func() bool { status, _ := r.ready(); return status == 200 })
+			if got := states(); got != c.want {
+				t.Errorf("/ready is good with the workers %s; want %s", got, c.want)
+			}
+			eventually(t, "the pool is no new one", func() bool {
+				return !r.state.Load().pools[0].route.Workers.IsNew(time.Now())
+			})
+			text += "[[pools.workers]]\nurl = \"" + lateWorker(t, time.Minute, good).URL + "\"\nid = \"more\"\n"
+			write(t, r.file, text)
+			reloaded := make(chan error, 1)
+			go func() { reloaded <- r.Reload() }()
+			eventually(t, "the new worker is there", func() bool { return len(r.describe()[0].Workers) == 3 })
+			if status, page := r.ready(); status != 200 {
+				t.Errorf("%d %s while a worker is new", status, page)
+			}
+			if err := <-reloaded; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -19,6 +19,7 @@ import (
 // Reasons why a pool cannot serve. Clients see these words on /ready: they name no worker and no model.
 const (
 	WhyStarting = "no worker has had its first health check yet"
+	WhyHearing  = "some workers have not had their first health check yet"
 	WhyEmpty    = "no worker is up"
 	WhyPanics   = "no worker is up; requests go to workers that are not (panic = true)"
 	WhyPrefill  = "no worker is up but those with the role prefill, which answer nobody"
@@ -204,9 +205,13 @@ func paused(stats []worker.Stats) bool {
 }
 
 // Verdict returns why a pool cannot serve, "" if it can, and whether it serves all the same, by panic alone. One whose
-// requests wait for a worker, or at a paused one, can: if a load balancer sent it none, nothing would ask for it.
+// requests wait for a worker, or at a paused one, can: if a load balancer sent it none, nothing would ask for it. A new
+// pool can once all its workers have been heard: the first that is up would get all requests, and the others' caches
+// none.
 func (p *Pool) Verdict(stats []worker.Stats) (why string, panics bool) {
 	switch why = p.WhyNot(stats); {
+	case why == "" && p.Workers.IsNew(time.Now()) && slices.ContainsFunc(stats, starts):
+		return WhyHearing, false
 	case why != WhyEmpty && why != WhyPrefill:
 		return why, false
 	case p.panics(stats):
@@ -216,6 +221,9 @@ func (p *Pool) Verdict(stats []worker.Stats) (why string, panics bool) {
 	}
 	return why, false
 }
+
+// starts reports whether a worker has had no health check yet.
+func starts(s worker.Stats) bool { return s.State == worker.Starting }
 
 // Rests reports whether no worker is up, and requests wait for one.
 func (p *Pool) Rests(now time.Time) bool {

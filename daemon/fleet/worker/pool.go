@@ -177,6 +177,13 @@ func (p *Pool) Heard() bool {
 	return !slices.ContainsFunc(p.fleet.workers, func(w *Worker) bool { return w.health.State() == judge.Starting })
 }
 
+// young is for how long a pool is new: as long as a first health check without an answer takes, and a second.
+const young = 3 * time.Second
+
+// IsNew reports whether the pool was made a moment ago, so that the workers without a first health check are those that
+// it began with.
+func (p *Pool) IsNew(now time.Time) bool { return now.Sub(p.fleet.began) < young }
+
 // IsLarge reports whether the pool is large enough for Query.Few to leave workers out.
 func (p *Pool) IsLarge() bool { return p.count.Load() > allOf }
 
