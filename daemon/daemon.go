@@ -239,7 +239,9 @@ func (d *Daemon) serveClients() error {
 	d.manager.Await(func() bool {
 		return !slices.ContainsFunc(d.shown(), func(p *readiness.Pool) bool { return p.Empty(time.Now()) })
 	}, func() bool {
-		return !slices.ContainsFunc(d.shown(), func(p *readiness.Pool) bool { return !p.Workers.Heard() })
+		return !slices.ContainsFunc(d.shown(), func(p *readiness.Pool) bool {
+			return !readiness.Heard(p.Workers.Stats(time.Now()))
+		})
 	})
 	d.manager.Ready("serving clients at " + d.Addr() + ", the operator at " + d.AdminAddr())
 	return d.front.Run()

@@ -145,7 +145,7 @@ func TestReadyOnceAllAreHeard(t *testing.T) {
 				t.Errorf("/ready is good with the workers %s; want %s", got, c.want)
 			}
 			eventually(t, "the pool is no new one", func() bool {
-				return !r.state.Load().pools[0].route.Workers.IsNew(time.Now())
+				return time.Since(r.state.Load().pools[0].route.Workers.Began()) > 4*time.Second
 			})
 			text += "[[pools.workers]]\nurl = \"" + lateWorker(t, time.Minute, good).URL + "\"\nid = \"more\"\n"
 			write(t, r.file, text)

@@ -316,8 +316,10 @@ func (p *pool) use(c conf.Pool, members map[string]subset.Member) error {
 
 // awaitHeard waits until every worker has been found up or down.
 func (p *pool) awaitHeard() {
-	for end := time.Now().Add(takeOver); !p.route.Workers.Heard() && time.Now().Before(end); {
-		time.Sleep(20 * time.Millisecond)
+	for end := time.Now().Add(takeOver); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if readiness.Heard(p.route.Workers.Stats(time.Now())) {
+			return
+		}
 	}
 }
 

@@ -210,7 +210,7 @@ func paused(stats []worker.Stats) bool {
 // none.
 func (p *Pool) Verdict(stats []worker.Stats) (why string, panics bool) {
 	switch why = p.WhyNot(stats); {
-	case why == "" && p.Workers.IsNew(time.Now()) && slices.ContainsFunc(stats, starts):
+	case why == "" && time.Since(p.Workers.Began()) < young && !Heard(stats):
 		return WhyHearing, false
 	case why != WhyEmpty && why != WhyPrefill:
 		return why, false
@@ -222,8 +222,14 @@ func (p *Pool) Verdict(stats []worker.Stats) (why string, panics bool) {
 	return why, false
 }
 
-// starts reports whether a worker has had no health check yet.
-func starts(s worker.Stats) bool { return s.State == worker.Starting }
+// young is for how long a pool is new: as long as a first health check without an answer takes, and a second. Workers
+// that have had none then are those that the pool began with.
+const young = 3 * time.Second
+
+// Heard reports whether each worker has had its first health check.
+func Heard(stats []worker.Stats) bool {
+	return !slices.ContainsFunc(stats, func(s worker.Stats) bool { return s.State == worker.Starting })
+}
 
 // Rests reports whether no worker is up, and requests wait for one.
 func (p *Pool) Rests(now time.Time) bool {

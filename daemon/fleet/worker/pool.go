@@ -170,19 +170,8 @@ func (p *Pool) Snapshot(q Query, rows []abi.Row, ws []*Worker) ([]abi.Row, []*Wo
 // IsPart reports whether there may be more workers than those of the pool: Config.Outside.
 func (p *Pool) IsPart() bool { return p.set.Load().Outside != nil }
 
-// Heard reports whether each worker has had its first health check.
-func (p *Pool) Heard() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return !slices.ContainsFunc(p.fleet.workers, func(w *Worker) bool { return w.health.State() == judge.Starting })
-}
-
-// young is for how long a pool is new: as long as a first health check without an answer takes, and a second.
-const young = 3 * time.Second
-
-// IsNew reports whether the pool was made a moment ago, so that the workers without a first health check are those that
-// it began with.
-func (p *Pool) IsNew(now time.Time) bool { return now.Sub(p.fleet.began) < young }
+// Began returns when the pool was made.
+func (p *Pool) Began() time.Time { return p.fleet.began }
 
 // IsLarge reports whether the pool is large enough for Query.Few to leave workers out.
 func (p *Pool) IsLarge() bool { return p.count.Load() > allOf }
