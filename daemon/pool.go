@@ -315,9 +315,18 @@ func (p *pool) use(c conf.Pool, members map[string]subset.Member) error {
 }
 
 // awaitHeard waits until every worker has been found up or down.
-func (p *pool) awaitHeard() {
+func (p *pool) awaitHeard() { p.await(readiness.Heard) }
+
+// awaitUp waits until every worker has been found up or down, and one is up.
+func (p *pool) awaitUp() {
+	p.await(func(s []worker.Stats) bool {
+		return readiness.Heard(s) && slices.ContainsFunc(s, func(s worker.Stats) bool { return s.Up })
+	})
+}
+
+func (p *pool) await(ok func([]worker.Stats) bool) {
 	for end := time.Now().Add(takeOver); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if readiness.Heard(p.route.Workers.Stats(time.Now())) {
+		if ok(p.route.Workers.Stats(time.Now())) {
 			return
 		}
 	}

@@ -151,7 +151,7 @@ func (d *Daemon) apply(c *conf.Config) error {
 }
 
 // takeUp gives the pools that serve already their settings and strategies of next, and waits until the workers of each
-// fresh one have been found up or down: until then the old pools serve. All pools wait at the same time.
+// fresh one have been found up or down, and one is up: until then the old pools serve. All pools wait at the same time.
 func (d *Daemon) takeUp(next *state, loaded []*strategies.Loaded, fresh []*pool) {
 	var all sync.WaitGroup
 	for i, p := range next.pools {
@@ -163,7 +163,7 @@ func (d *Daemon) takeUp(next *state, loaded []*strategies.Loaded, fresh []*pool)
 				}
 				p.staff.Take(p.route, loaded[i])
 			case len(d.state.Load().pools) > 0:
-				p.awaitHeard()
+				p.awaitUp()
 			}
 		})
 	}
