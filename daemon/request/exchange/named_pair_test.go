@@ -70,7 +70,7 @@ func (d *duo) sends(t *testing.T, bytes int) (who string, in *message.Inbound, o
 	if out.Status != 200 {
 		t.Errorf("%d %s", out.Status, out.Body)
 	}
-	for _, line := range strings.Split(d.took(), "; ") {
+	for _, line := range strings.Split(d.served(), "; ") {
 		who += " " + strings.Fields(line + " ?")[0]
 	}
 	return strings.TrimSpace(who), in, out
