@@ -65,14 +65,14 @@ func daemon(t *testing.T) string {
 	return binary
 }
 
-// TestTheBinaryIsSmall finds a cause that adds megabytes: the binary has 33 MB. If any package calls a method by its name, as
+// TestTheBinaryIsSmall finds a cause that adds megabytes: the binary has 36.3 MB. If any package calls a method by its name, as
 // text/template does, the linker keeps every method, which is 12 MB more. The built-in modules without compression are 5 MB.
 func TestTheBinaryIsSmall(t *testing.T) {
 	info, err := os.Stat(daemon(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	const most = 36_000_000
+	const most = 38_000_000
 	if info.Size() > most {
 		t.Errorf("%d bytes; at most %d", info.Size(), most)
 	}
