@@ -342,7 +342,10 @@ func (c *Choice) fillFrame() (ok bool) {
 		frame.Prefixes = &c.fleet.known
 	}
 	c.fleet.dropBacklogged(c.pool.Workers.MaxWait(), c.stay.worker())
-	frame.Header.Next = uint32(1 + slices.Index(c.fleet.workers, c.fleet.count.Next))
+	frame.Header.Next = 0
+	if next := c.fleet.count.Next; next != nil {
+		frame.Header.Next = uint32(1 + slices.Index(c.fleet.workers, next))
+	}
 	frame.Header.Bound = int32(c.fleet.row(cmp.Or(c.stay.worker(), c.ask.first(), c.leaving)))
 	c.talk.describe(c.pool, &c.ask, &c.fleet)
 	if shares { // what a session's further turns will wait there does not count: the group is to have one prefill
