@@ -233,8 +233,8 @@ var arrows = map[string][]string{
 		"daemon/request/epoch", "daemon/request/route", "daemon/request/waiting",
 	},
 	"daemon/admin/readiness/readinesstest": {
-		"cache/tier", "daemon/admin/readiness", "daemon/fleet/worker", "daemon/request/route",
-		"daemon/request/session",
+		"cache/tier", "daemon/admin/readiness", "daemon/fleet/watchtest", "daemon/fleet/worker",
+		"daemon/request/route", "daemon/request/session",
 	},
 	"daemon/admin/strategies": {
 		"cache/parts/bounded", "conf", "daemon/request/epoch", "daemon/request/exchange", "daemon/request/message",

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
+	"github.com/warmpath/warmpath/daemon/fleet/watchtest"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/record"
 	"github.com/warmpath/warmpath/daemon/request/route"
@@ -17,7 +18,7 @@ import (
 // router is one of several routers without a Redis: frames arrive after a delay.
 type router struct {
 	pool     *route.Pool
-	health   watcher
+	health   watchtest.Numbers
 	sender   *Sender
 	receiver *Receiver
 	open     []*request

@@ -10,6 +10,7 @@ import (
 
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
+	"github.com/warmpath/warmpath/daemon/fleet/watchtest"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
@@ -44,16 +45,6 @@ var strategy = sync.OnceValue(func() *host.Strategy {
 	return s
 })
 
-// watcher records the numbers under which a pool's workers take health checks.
-type watcher map[string]uint64
-
-func (w watcher) Watch(id uint64, url, _ string) { w[strings.TrimPrefix(url, "http://")] = id }
-func (watcher) WatchHealth(uint64)               {}
-func (watcher) Unwatch(uint64)                   {}
-func (watcher) CheckSoon(uint64)                 {}
-func (watcher) ScrapeSoon(uint64)                {}
-func (watcher) ListSoon(uint64)                  {}
-
 // clock is the time of a test.
 type clock struct{ now time.Time }
 
@@ -69,14 +60,14 @@ func newPool(t testing.TB, c *clock, workers, tokens int) *route.Pool {
 }
 
 // watchedPool is newPool. It returns the numbers by which the workers' health is reported, by host.
-func watchedPool(t testing.TB, c *clock, workers, tokens int) (*route.Pool, watcher) {
+func watchedPool(t testing.TB, c *clock, workers, tokens int) (*route.Pool, watchtest.Numbers) {
 	t.Helper()
 	store, err := tier.Open(tier.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	watched := watcher{}
+	watched := watchtest.Numbers{}
 	conf := worker.Config{Watcher: watched, SlowStart: 1} // else a choice passes over a worker that came back
 	for i := range workers {
 		conf.Workers = append(conf.Workers, worker.Spec{ID: fmt.Sprint("w", i), URL: fmt.Sprint("http://w", i), KVTokens: tokens})

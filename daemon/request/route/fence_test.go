@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
+	"github.com/warmpath/warmpath/daemon/fleet/watchtest"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
 	"github.com/warmpath/warmpath/daemon/request/record"
@@ -254,7 +255,7 @@ func BenchmarkFence(b *testing.B) {
 			specs[i] = worker.Spec{ID: fmt.Sprint("w", i), URL: fmt.Sprint("http://w", i),
 				Labels: map[string]string{"for": []string{"x", "y"}[i%2], "all": "x"}}
 		}
-		p := worker.New(worker.Config{Workers: specs, Watcher: watcher{}}, start)
+		p := worker.New(worker.Config{Workers: specs, Watcher: watchtest.Numbers{}}, start)
 		for id := range uint64(n) {
 			p.Healthy(id+1, start.Add(time.Second))
 		}

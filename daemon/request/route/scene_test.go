@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/fleet/judge"
+	"github.com/warmpath/warmpath/daemon/fleet/watchtest"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
 	"github.com/warmpath/warmpath/daemon/request/prompt"
@@ -76,23 +77,13 @@ func load(h *host.Host, name, wat string, allow ...string) *host.Strategy {
 	return s
 }
 
-// watcher learns the numbers under which a pool's workers take health checks.
-type watcher map[string]uint64
-
-func (w watcher) Watch(id uint64, url, _ string) { w[strings.TrimPrefix(url, "http://")] = id }
-func (watcher) WatchHealth(uint64)               {}
-func (watcher) Unwatch(uint64)                   {}
-func (watcher) CheckSoon(uint64)                 {}
-func (watcher) ScrapeSoon(uint64)                {}
-func (watcher) ListSoon(uint64)                  {}
-
 // scene is a pool with its workers, its store of sessions, and a time that the test moves.
 type scene struct {
 	*Pool
 	t       testing.TB
 	store   *store
 	conf    worker.Config
-	watched watcher
+	watched watchtest.Numbers
 	names   []string
 	now     time.Time
 }
@@ -114,7 +105,7 @@ func sceneOf(t testing.TB, words string, c worker.Config) *scene {
 
 func sceneBy(t testing.TB, words string, c worker.Config, strategy *host.Strategy) *scene {
 	t.Helper()
-	s := &scene{t: t, store: newStore(), watched: watcher{}, now: start}
+	s := &scene{t: t, store: newStore(), watched: watchtest.Numbers{}, now: start}
 	what := map[string]string{}
 	for _, word := range strings.Fields(words) {
 		name, fate, _ := strings.Cut(word, ":")

@@ -9,25 +9,16 @@ import (
 
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/daemon/admin/readiness"
+	"github.com/warmpath/warmpath/daemon/fleet/watchtest"
 	"github.com/warmpath/warmpath/daemon/fleet/worker"
 	"github.com/warmpath/warmpath/daemon/request/route"
 	"github.com/warmpath/warmpath/daemon/request/session"
 )
 
-// watcher records the numbers under which a pool's workers take health checks.
-type watcher map[string]uint64
-
-func (w watcher) Watch(id uint64, url, _ string) { w[strings.TrimPrefix(url, "http://")] = id }
-func (watcher) WatchHealth(uint64)               {}
-func (watcher) Unwatch(uint64)                   {}
-func (watcher) CheckSoon(uint64)                 {}
-func (watcher) ScrapeSoon(uint64)                {}
-func (watcher) ListSoon(uint64)                  {}
-
 // Fleet is a pool whose workers a test puts into states.
 type Fleet struct {
 	*readiness.Pool
-	watched watcher
+	watched watchtest.Numbers
 }
 
 // NewFleet makes a pool "p" of the workers in words, as "a b:down": each is a name and its state; "" = up. The pool
@@ -39,7 +30,7 @@ func NewFleet(t *testing.T, words string) *Fleet {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	f := &Fleet{watched: watcher{}}
+	f := &Fleet{watched: watchtest.Numbers{}}
 	c := worker.Config{Watcher: f.watched}
 	for _, word := range strings.Fields(words) {
 		name, _, _ := strings.Cut(word, ":")
