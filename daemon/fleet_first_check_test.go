@@ -1,10 +1,13 @@
 package daemon
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -89,6 +92,37 @@ func TestALoneWorkersRefusal(t *testing.T) {
 			s := r.do("POST", "/v1/completions", `{"model":"`+c.asked+`","prompt":"x"}`)
 			if took := time.Since(began); s.status != c.status || !strings.Contains(s.body, c.text) || took > 20*time.Second {
 				t.Errorf("%d %s after %v; want %d with %q", s.status, s.body, took, c.status, c.text)
+			}
+		})
+	}
+}
+
+// A refused request of a key with workers of its own waits for none of another key's, and never goes there. It does wait
+// for its own.
+func TestALoneWorkersRefusalStaysInItsFence(t *testing.T) {
+	t.Parallel()
+	for of, want := range map[string]int{"alice": 200, "bob": 404} {
+		t.Run(of, func(t *testing.T) {
+			t.Parallel()
+			var met atomic.Int64
+			late := lateWorker(t, 300*time.Millisecond, func(w http.ResponseWriter, r *http.Request) {
+				met.Add(1)
+				answering(200, completion)(w, r)
+			})
+			refuses := fakeWorker(t, answering(404, `{"error":{"message":"not here","code":404}}`))
+			file := filepath.Join(t.TempDir(), "alice")
+			write(t, file, "alice-secret")
+			text := fmt.Sprintf("[[keys]]\nname = \"alice\"\nfile = %q\nworkers = \"for=alice\"\n", file) +
+				settings("prefixaware", refuses.URL, late.URL)
+			for i, whose := range []string{"alice", of} {
+				id := fmt.Sprintf("id = \"w%d\"\n", i+1)
+				text = strings.Replace(text, id, id+fmt.Sprintf("labels = { for = %q }\n", whose), 1)
+			}
+			r := start(t, text, 0)
+			eventually(t, "the first worker is up", func() bool { return r.describe()[0].Workers[0].State == "up" })
+			s := r.as("alice", "POST", "/v1/completions", `{"model":"sim","prompt":"x"}`)
+			if s.status != want || (met.Load() == 1) != (want == 200) {
+				t.Errorf("%d %s, and %d requests at the late worker; want %d", s.status, s.body, met.Load(), want)
 			}
 		})
 	}
