@@ -233,14 +233,13 @@ func (d *Daemon) Run(ctx context.Context) error {
 	return d.front.Drain(d.state.Load().conf.Server.DrainTimeout)
 }
 
-// serveClients serves until the drain, on a kept socket only once every pool has a worker that is up, and after an
-// upgrade once all workers have been heard.
+// serveClients serves until the drain. On a kept socket it begins once every pool has a worker that is up. After an
+// upgrade it begins once all workers have been heard as well: the first that is up would get all requests, although
+// others hold their prompts.
 func (d *Daemon) serveClients() error {
-	d.manager.Await(func() bool {
-		return !slices.ContainsFunc(d.shown(), func(p *readiness.Pool) bool { return p.Empty(time.Now()) })
-	}, func() bool {
+	d.manager.Await(func(whole bool) bool {
 		return !slices.ContainsFunc(d.shown(), func(p *readiness.Pool) bool {
-			return !readiness.Heard(p.Workers.Stats(time.Now()))
+			return p.Empty(time.Now()) || whole && !readiness.Heard(p.Workers.Stats(time.Now()))
 		})
 	})
 	d.manager.Ready("serving clients at " + d.Addr() + ", the operator at " + d.AdminAddr())

@@ -206,8 +206,8 @@ func paused(stats []worker.Stats) bool {
 
 // Verdict returns why a pool cannot serve, "" if it can, and whether it serves all the same, by panic alone. One whose
 // requests wait for a worker, or at a paused one, can: if a load balancer sent it none, nothing would ask for it. A new
-// pool can once all its workers have been heard: the first that is up would get all requests, and the others' caches
-// none.
+// pool can serve once all its workers have been heard: until then the first worker that is up would get all requests,
+// although others hold their prompts.
 func (p *Pool) Verdict(stats []worker.Stats) (why string, panics bool) {
 	switch why = p.WhyNot(stats); {
 	case why == "" && time.Since(p.Workers.Began()) < young && !Heard(stats):
@@ -222,8 +222,8 @@ func (p *Pool) Verdict(stats []worker.Stats) (why string, panics bool) {
 	return why, false
 }
 
-// young is for how long a pool is new: as long as a first health check without an answer takes, and a second. Workers
-// that have had none then are those that the pool began with.
+// young is how long a pool is new: the 2 s after which a health check without an answer fails, and one more. A worker
+// that comes later and has not been heard does not make the pool unready.
 const young = 3 * time.Second
 
 // Heard reports whether each worker has had its first health check.

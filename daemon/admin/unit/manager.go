@@ -146,20 +146,17 @@ func (m *Manager) Listen(network, addr string) (net.Listener, error) {
 }
 
 // Await waits until ready returns true if clients can wait on a socket meanwhile, or if another process still serves
-// them: before the first health checks they would get 503. That process serves until heard returns true too: the first
-// workers that are up would get all requests, and the others' caches none. Await gives up in time, as other pools may
-// have workers that are up.
-func (m *Manager) Await(ready, heard func() bool) {
-	limit := awaitTimeout
+// them: before the first health checks they would get 503. whole is true in the second case: that process can serve
+// until all workers have been heard. Await gives up in time, as other pools may have workers that are up.
+func (m *Manager) Await(ready func(whole bool) bool) {
+	limit, whole := awaitTimeout, false
 	switch {
 	case m != nil && m.parent != nil:
-		limit = successorTimeout
+		limit, whole = successorTimeout, true
 	case m.Given().Client == nil:
 		return
-	default:
-		heard = func() bool { return true }
 	}
-	for end := time.Now().Add(limit); !(ready() && heard()) && time.Now().Before(end); {
+	for end := time.Now().Add(limit); !ready(whole) && time.Now().Before(end); {
 		time.Sleep(10 * time.Millisecond)
 	}
 }

@@ -84,9 +84,9 @@ func (h *History) mayBeLate() bool {
 	return h.req.Pool.FirstByteRetry > 0 && h.rule.Others(h.choice.Left()) && !h.late && h.req.In.Tail == nil
 }
 
-// others reports whether another worker may be asked: one of the order, or with waits one that has come up since the
-// order was made, or is about to. After a start the first worker that is up is alone, and its fault must not be every
-// client's. A prefill that a decoder can do without does not wait.
+// others reports whether another worker may be asked. It is one of the order. If waits is set, it may also be one that
+// came up after the order was made, or whose first health check is still to come: after a start the first worker that
+// is up is alone, and clients must not get its errors. A prefill does not wait if a decoder can do without it.
 func (h *History) others(waits bool) bool {
 	left := h.choice.Left()
 	switch {

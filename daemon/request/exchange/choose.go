@@ -340,7 +340,7 @@ func (e *Exchange) waitAgain(ctx context.Context) *message.Fault {
 		}
 	}
 	if e.req.Pool.Queue == nil || e.sending.history.Refused && e.req.LacksWorkers(e.req.Known(v)) {
-		return &unqueued // a worker has answered: nobody waits for absent ones to hear the same
+		return &unqueued // a worker has answered, and the others are down: they may refuse the request too
 	}
 	v = e.req.Missing(v)
 	if v != route.Chosen && !e.req.Patient(v) {
